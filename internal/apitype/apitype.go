@@ -1,0 +1,168 @@
+// Package apitype is JSON on the wire: what portal-api answers, what the Go client reads and what
+// zae -o json prints. Server and client share these types, so they cannot drift apart.
+//
+// It holds data only. Field names come from the contract (§4) and are never renamed.
+package apitype
+
+import (
+	"zaentrum.io/zae/api/v1alpha1"
+)
+
+// Paths of the API.
+const (
+	PathAddonCharts = "/api/portal/addon-charts"
+	PathAddons      = "/api/portal/addons"
+	PathDiscovery   = "/api/portal/cli/discovery"
+)
+
+// Availability is the answer to GET /api/portal/addon-charts.
+type Availability struct {
+	Available bool `json:"available"`
+	// Note says why chart addons are not available; empty when they are.
+	Note string `json:"note,omitempty"`
+}
+
+// SecretRef says where a secret input is read from.
+type SecretRef struct {
+	Name string `json:"name"`
+	// Key defaults to the input's dotted path.
+	Key string `json:"key,omitempty"`
+}
+
+// CreateRequest is the body of POST /api/portal/addon-charts.
+type CreateRequest struct {
+	// Name defaults to the one taken from the chart reference.
+	Name    string `json:"name,omitempty"`
+	Chart   string `json:"chart"`
+	Version string `json:"version,omitempty"`
+	Digest  string `json:"digest,omitempty"`
+	// Values replace those the addon has.
+	Values map[string]any `json:"values,omitempty"`
+	// SecretValues are added to those already set, by dotted path.
+	SecretValues map[string]string    `json:"secretValues,omitempty"`
+	SecretRefs   map[string]SecretRef `json:"secretRefs,omitempty"`
+}
+
+// PatchRequest is the body of PATCH /api/portal/addon-charts/{name}. A nil field is left as it is.
+type PatchRequest struct {
+	Chart        *string              `json:"chart,omitempty"`
+	Version      *string              `json:"version,omitempty"`
+	Digest       *string              `json:"digest,omitempty"`
+	Values       *map[string]any      `json:"values,omitempty"`
+	SecretValues map[string]string    `json:"secretValues,omitempty"`
+	SecretRefs   map[string]SecretRef `json:"secretRefs,omitempty"`
+	ClearSecrets []string             `json:"clearSecrets,omitempty"`
+	Suspend      *bool                `json:"suspend,omitempty"`
+}
+
+// Chart is the chart a resource asks for.
+type Chart struct {
+	Ref     string `json:"ref"`
+	Version string `json:"version,omitempty"`
+	Digest  string `json:"digest,omitempty"`
+}
+
+// WriteAnswer is the answer to every write but DELETE, with status 202. A client waits for the plan of its
+// own write by waiting for observedGeneration to reach Generation.
+type WriteAnswer struct {
+	Name               string `json:"name"`
+	Generation         int64  `json:"generation"`
+	ObservedGeneration int64  `json:"observedGeneration"`
+	Chart              Chart  `json:"chart"`
+}
+
+// AddonChart is the answer to GET /api/portal/addon-charts/{name}.
+type AddonChart struct {
+	Name               string                 `json:"name"`
+	Chart              Chart                  `json:"chart"`
+	Suspended          bool                   `json:"suspended"`
+	Phase              v1alpha1.Phase         `json:"phase"`
+	Message            string                 `json:"message,omitempty"`
+	Generation         int64                  `json:"generation"`
+	ObservedGeneration int64                  `json:"observedGeneration"`
+	Plan               *v1alpha1.Plan         `json:"plan,omitempty"`
+	Components         []v1alpha1.Component   `json:"components"`
+	LastAppliedChart   *v1alpha1.AppliedChart `json:"lastAppliedChart,omitempty"`
+	Values             map[string]any         `json:"values"`
+	// SecretKeys are the paths of the secret inputs that are set, sorted; never their values.
+	SecretKeys []string `json:"secretKeys"`
+	// SecretRefs say where each of them is read from.
+	SecretRefs        map[string]SecretRef `json:"secretRefs"`
+	Registered        bool                 `json:"registered"`
+	RegistrationError string               `json:"registrationError,omitempty"`
+}
+
+// PlanCurrent tells whether the plan is of the resource's current generation.
+func (a *AddonChart) PlanCurrent() bool {
+	return a.Generation > 0 && a.ObservedGeneration >= a.Generation
+}
+
+// DeleteAnswer is the answer to DELETE /api/portal/addon-charts/{name}, with status 200.
+type DeleteAnswer struct {
+	Name string `json:"name"`
+	// Resource tells whether there was a ZaentrumAddon that is now being deleted.
+	Resource   bool `json:"resource"`
+	KeptValues bool `json:"keptValues"`
+	// Removed are the keys of the registry rows that were removed.
+	Removed []string `json:"removed"`
+}
+
+// Addons is the answer to GET /api/portal/addons.
+type Addons struct {
+	Addons []Addon `json:"addons"`
+}
+
+// Addon is one addon in the list: a chart addon, or one installed from an address.
+type Addon struct {
+	Name  string `json:"name"`
+	Title string `json:"title,omitempty"`
+	// Chart is set for a chart addon.
+	Chart *AddonListChart `json:"chart,omitempty"`
+	// Address is set for an addon installed from an address.
+	Address           string               `json:"address,omitempty"`
+	Phase             v1alpha1.Phase       `json:"phase,omitempty"`
+	Suspended         bool                 `json:"suspended"`
+	Registered        bool                 `json:"registered"`
+	RegistrationError string               `json:"registrationError,omitempty"`
+	Components        []v1alpha1.Component `json:"components"`
+}
+
+// AddonListChart is a chart addon's chart in the list.
+type AddonListChart struct {
+	Ref     string `json:"ref"`
+	Version string `json:"version,omitempty"`
+	Digest  string `json:"digest,omitempty"`
+	// LastApplied is what actually runs.
+	LastApplied *v1alpha1.AppliedChart `json:"lastApplied,omitempty"`
+}
+
+// Discovery is the answer to GET /api/portal/cli/discovery.
+type Discovery struct {
+	CapabilityVersion int            `json:"capabilityVersion"`
+	Auth              *DiscoveryAuth `json:"auth,omitempty"`
+	// Services are the manifests of registered addons.
+	Services []map[string]any `json:"services"`
+}
+
+// DiscoveryAuth says where to sign in.
+type DiscoveryAuth struct {
+	Issuer   string `json:"issuer"`
+	ClientID string `json:"clientId"`
+}
+
+// ProblemType is the media type of errors (RFC 9457).
+const ProblemType = "application/problem+json"
+
+// Problem is the body of every error.
+type Problem struct {
+	Type   string `json:"type"` // about:blank
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail,omitempty"`
+	// Code is stable and machine-readable; see package fault.
+	Code string `json:"code"`
+	// Hint is the way out.
+	Hint string `json:"hint,omitempty"`
+	// Note is the availability note; only with code unavailable.
+	Note string `json:"note,omitempty"`
+}

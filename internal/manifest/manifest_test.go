@@ -1,0 +1,90 @@
+package manifest
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestDecodeKeepsTypes(t *testing.T) {
+	docs, err := Decode([]byte("a: 10737418240\nb: 1.5\nc: on\nd: \"on\"\non: x\ne: ~\nf: [1, no, '2']\ng: 2026-10-02\nh: 0o17\n---\n---\nk: &a {x: 1}\nl: {<<: *a, y: 2}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []any{
+		map[string]any{
+			"a": int64(10737418240), "b": 1.5, "c": true, "d": "on", "on": "x", "e": nil,
+			"f": []any{int64(1), false, "2"}, "g": "2026-10-02", "h": int64(15),
+		},
+		map[string]any{"k": map[string]any{"x": int64(1)}, "l": map[string]any{"x": int64(1), "y": int64(2)}},
+	}
+	if d := cmp.Diff(want, docs); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	const canary = "c4n4ry"
+	bomb := "a: &a [x,x,x,x,x,x,x,x,x,x]\n"
+	for i := 'b'; i < 'j'; i++ {
+		p := string(i - 1)
+		bomb += string(i) + ": &" + string(i) + " [" + strings.TrimSuffix(strings.Repeat("*"+p+",", 10), ",") + "]\n"
+	}
+	for name, tc := range map[string]struct {
+		text string
+		line int
+	}{
+		"duplicate keys":              {"a: 1\nb:\n  " + canary + ": 1\n  " + canary + ": 2\n", 4},
+		"a key that is a mapping":     {"? {a: " + canary + "}\n: 1\n", 1},
+		"bad syntax":                  {"a: b\n\tc: " + canary + "\n", 2},
+		"aliases without bound":       {bomb, 0},
+		"a number beyond JSON":        {"a: .inf\n", 1},
+		"too deep":                    {strings.Repeat("[", 200) + strings.Repeat("]", 200), 1},
+		"a recursive alias":           {"a: &a [*a]\n", 0},
+		"merge of a scalar":           {"a: &a " + canary + "\nb: {<<: *a}\n", 2},
+		"a binary value":              {"a: !!binary " + canary + "\n", 1},
+		"a boolean that is none":      {"a: !!bool " + canary + "\n", 1},
+		"an undefined alias":          {"a: *" + canary + "\n", 0},
+		"an integer that is no value": {"a: !!int " + canary + "\n", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Decode([]byte(tc.text))
+			var de *DecodeError
+			if !errors.As(err, &de) {
+				t.Fatalf("got %v, want a DecodeError", err)
+			}
+			if tc.line != 0 && de.Line != tc.line {
+				t.Errorf("line %d, want %d (%v)", de.Line, tc.line, err)
+			}
+			if strings.Contains(err.Error(), canary) {
+				t.Errorf("the error quotes a value: %v", err)
+			}
+		})
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	for _, s := range []string{"a: b", "- 1\n- {x: y}", "a: &a [*a]", "? [a]\n: b", "---\n...\n---\n", "a: !!int x", "<<: 1"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		_, _ = Decode(text)
+	})
+}
+
+func TestApplyOrder(t *testing.T) {
+	obj := func(kind, name string) Object {
+		return Object{Tree: map[string]any{"apiVersion": "v1", "kind": kind, "metadata": map[string]any{"name": name}}}
+	}
+	set := Set{obj("Job", "a"), obj("Widget", "w"), obj("Deployment", "b"), obj("Deployment", "a"), obj("Service", "s"), obj("PersistentVolumeClaim", "p"), obj("ConfigMap", "c"), obj("Secret", "s"), obj("ServiceAccount", "z")}
+	var got []string
+	for _, id := range set.InApplyOrder().IDs() {
+		got = append(got, id.String())
+	}
+	want := []string{"ServiceAccount/z", "Secret/s", "ConfigMap/c", "PersistentVolumeClaim/p", "Service/s", "Deployment/a", "Deployment/b", "Job/a", "Widget/w"}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
