@@ -1,0 +1,438 @@
+package inputs
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"zaentrum.io/zae/api/v1alpha1"
+)
+
+const (
+	maxGroupDepth = 16   // groups inside groups; what is deeper is one JSON input
+	maxInputs     = 1000 // inputs after which groups are no longer opened
+)
+
+// describer lists inputs. It never leaves one out: what it cannot open is one JSON input.
+type describer struct {
+	graph  *graph
+	inputs []Input
+	groups []Group
+}
+
+// view is all schemas that apply to one value: a schema, where its $ref leads, and what its allOf holds.
+type view []*subschema
+
+// view is never empty and holds each schema once, in document order.
+func (d *describer) view(list ...*subschema) view {
+	var out view
+	seen := map[*subschema]bool{}
+	var visit func(s *subschema)
+	visit = func(s *subschema) {
+		if s = s.target; seen[s] {
+			return
+		}
+		seen[s] = true
+		out = append(out, s)
+		for _, k := range s.kids["allOf"] {
+			visit(k.sub)
+		}
+	}
+	for _, s := range list {
+		visit(s)
+	}
+	return out
+}
+
+// alternatives are the schemas that may apply to the same value besides v.
+func (d *describer) alternatives(v view) view {
+	var list []*subschema
+	seen := map[*subschema]bool{}
+	var visit func(v view)
+	visit = func(v view) {
+		for _, s := range v {
+			for _, keyword := range []string{"anyOf", "oneOf", "then", "else", "dependencies", "if"} {
+				for _, k := range s.kids[keyword] {
+					if sub := k.sub.target; !seen[sub] {
+						seen[sub] = true
+						list = append(list, sub)
+						visit(d.view(sub))
+					}
+				}
+			}
+		}
+	}
+	visit(v)
+	if len(list) == 0 {
+		return nil
+	}
+	return d.view(list...)
+}
+
+// property is one name inside an object and all schemas that may apply to its value.
+type property struct {
+	name        string
+	declared    []*subschema // outside of alternatives
+	alternative []*subschema // only there
+}
+
+// properties are the names that the object's schemas know: declared ones first, in document order.
+func (d *describer) properties(v, alternatives view) []property {
+	var out []property
+	index := map[string]int{}
+	gather := func(v view, put func(p *property, s *subschema)) {
+		for _, s := range v {
+			for _, k := range s.kids["properties"] {
+				i, ok := index[k.key]
+				if !ok {
+					i = len(out)
+					index[k.key] = i
+					out = append(out, property{name: k.key})
+				}
+				put(&out[i], k.sub)
+			}
+		}
+	}
+	gather(v, func(p *property, s *subschema) { p.declared = append(p.declared, s) })
+	gather(alternatives, func(p *property, s *subschema) { p.alternative = append(p.alternative, s) })
+	return out
+}
+
+// place is where in the values the describer is.
+type place struct {
+	path          []string
+	required      bool // everything around requires it
+	inGroup       bool // the object around requires it
+	conditional   bool
+	secret        bool // something around is writeOnly
+	unaddressable bool
+	around        []view
+}
+
+func (d *describer) describe(root view) error {
+	return d.object(root, d.properties(root, d.alternatives(root)), place{required: true})
+}
+
+func (d *describer) object(v view, properties []property, at place) error {
+	for _, p := range properties {
+		if len(at.path) == 0 && p.name == v1alpha1.PlatformKey {
+			continue // the operator's, nobody gives it
+		}
+		inside := at
+		inside.path = append(slices.Clone(at.path), p.name)
+		inside.around = append(slices.Clone(at.around), v)
+		inside.inGroup = v.requires(p.name)
+		inside.unaddressable = at.unaddressable || p.name == "" || strings.Contains(p.name, ".")
+		list := p.declared
+		if len(list) == 0 {
+			list = p.alternative
+			inside.conditional = true
+		}
+		inside.required = at.required && inside.inGroup && !inside.conditional
+		if err := d.value(d.view(list...), d.view(p.alternative...), inside); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// value lists the input or inputs that one property is. more are schemas that may apply to it besides v.
+func (d *describer) value(v, more view, at place) error {
+	if v.forbidden() {
+		return nil
+	}
+	at.secret = at.secret || v.isTrue("writeOnly") || more.isTrue("writeOnly")
+	generate, err := v.generate(at)
+	if err != nil {
+		return err
+	}
+	path := strings.Join(at.path, ".")
+	kind := v.kind(at.secret || generate != "")
+	if kind == "object" && len(at.path) <= maxGroupDepth && len(d.inputs) < maxInputs && !v.repeats(at.around) {
+		properties := d.properties(v, append(d.alternatives(v), d.view(more...)...))
+		declared := slices.ContainsFunc(properties, func(p property) bool { return len(p.declared) > 0 })
+		if declared {
+			before := len(d.inputs)
+			d.groups = append(d.groups, Group{
+				Path:        path,
+				Title:       v.text("title"),
+				Description: v.text("description"),
+				Required:    at.required,
+				Open:        v.open(),
+			})
+			if err := d.object(v, properties, at); err != nil {
+				return err
+			}
+			if len(d.inputs) > before {
+				return nil
+			}
+			d.groups = d.groups[:len(d.groups)-1] // every property is forbidden
+		}
+	}
+	d.inputs = append(d.inputs, d.input(v, more, at, path, kind, generate))
+	return nil
+}
+
+func (d *describer) input(v, more view, at place, path, kind, generate string) Input {
+	in := Input{
+		Path:             path,
+		Type:             kind,
+		Title:            v.text("title"),
+		Description:      v.text("description"),
+		Required:         at.required,
+		RequiredInGroup:  at.inGroup,
+		Conditional:      at.conditional,
+		Enum:             v.enum(),
+		Secret:           at.secret,
+		Generate:         generate,
+		Unaddressable:    at.unaddressable,
+		Format:           v.text("format"),
+		Pattern:          v.text("pattern"),
+		MinLength:        v.number("minLength"),
+		MaxLength:        v.number("maxLength"),
+		Minimum:          v.number("minimum"),
+		Maximum:          v.number("maximum"),
+		ExclusiveMinimum: v.number("exclusiveMinimum"),
+		ExclusiveMaximum: v.number("exclusiveMaximum"),
+		MultipleOf:       v.number("multipleOf"),
+	}
+	switch kind {
+	case TypeString, TypeInteger, TypeNumber, TypeBoolean:
+	default:
+		in.Type = TypeJSON
+		in.HoldsSecrets = slices.ContainsFunc(append(slices.Clone(v), more...), func(s *subschema) bool { return s.secrets })
+	}
+	if n := v.first("default"); n != nil && !in.Secret && !in.HoldsSecrets {
+		in.Default = n.value()
+	}
+	return in
+}
+
+// first is the first value of a keyword, as the document has it.
+func (v view) first(keyword string) *node {
+	for _, s := range v {
+		if n := s.src.field(keyword); n != nil {
+			return n
+		}
+	}
+	return nil
+}
+
+func (v view) text(keyword string) string {
+	for _, s := range v {
+		if text, ok := s.src.str(keyword); ok {
+			return text
+		}
+	}
+	return ""
+}
+
+func (v view) number(keyword string) json.Number {
+	if n := v.first(keyword); n != nil && n.kind == kindNumber {
+		return json.Number(n.text)
+	}
+	return ""
+}
+
+func (v view) isTrue(keyword string) bool {
+	return slices.ContainsFunc(v, func(s *subschema) bool { return s.src.isTrue(keyword) })
+}
+
+// forbidden tells that no value at all is allowed.
+func (v view) forbidden() bool {
+	return slices.ContainsFunc(v, func(s *subschema) bool { return s.src.kind == kindBool && !s.src.truth })
+}
+
+func (v view) requires(name string) bool {
+	return slices.ContainsFunc(v, func(s *subschema) bool {
+		list := s.src.field("required")
+		return list != nil && slices.ContainsFunc(list.items, func(n *node) bool {
+			return n.kind == kindString && n.text == name
+		})
+	})
+}
+
+// declares tells whether the object's schemas name a property, as one they describe or one they require.
+func (v view) declares(name string) bool {
+	for _, s := range v {
+		for _, k := range s.kids["properties"] {
+			if k.key == name {
+				return true
+			}
+		}
+	}
+	return v.requires(name)
+}
+
+// open tells whether keys beyond the properties are described.
+func (v view) open() bool {
+	return slices.ContainsFunc(v, func(s *subschema) bool {
+		extra := s.src.field("additionalProperties")
+		return (extra != nil && extra.kind == kindObject) || len(s.kids["patternProperties"]) > 0
+	})
+}
+
+// repeats tells whether a schema with properties is one of those around: a schema that contains itself.
+func (v view) repeats(around []view) bool {
+	for _, s := range v {
+		if len(s.kids["properties"]) == 0 {
+			continue
+		}
+		for _, outer := range around {
+			if slices.Contains(outer, s) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// generate is the generator of an input. One that nobody knows is a fault, since the value it promises
+// would be missing.
+func (v view) generate(at place) (string, error) {
+	for _, s := range v {
+		n := s.src.field(GenerateKeyword)
+		if n == nil {
+			continue
+		}
+		where := s.place + "/" + GenerateKeyword
+		switch {
+		case n.kind != kindString || (n.text != GenerateBase64 && n.text != GenerateHex):
+			return "", badGenerator(where, "names no generator that is known")
+		case at.unaddressable:
+			return "", badGenerator(where, "needs a property that a dotted path leads to")
+		case v.kind(true) != TypeString:
+			return "", badGenerator(where, "makes a string, which the property does not take")
+		}
+		return n.text, nil
+	}
+	return "", nil
+}
+
+// kind is the one type that every schema of the view allows, null aside: a type of draft-07, or TypeJSON
+// when there is none or more than one. text tells that a schema without any type means a string.
+func (v view) kind(text bool) string {
+	var allowed []string
+	typed := false
+	for _, s := range v {
+		types := s.types()
+		switch {
+		case types == nil:
+		case !typed:
+			allowed, typed = types, true
+		default:
+			allowed = common(allowed, types)
+		}
+	}
+	if !typed {
+		return v.untyped(text)
+	}
+	if slices.Contains(allowed, "number") { // an integer is a number
+		allowed = slices.DeleteFunc(slices.Clone(allowed), func(t string) bool { return t == "integer" })
+	}
+	if len(allowed) == 1 {
+		return allowed[0]
+	}
+	return TypeJSON
+}
+
+func (v view) untyped(text bool) string {
+	for _, s := range v {
+		if len(s.kids["properties"]) > 0 {
+			return "object"
+		}
+	}
+	if enum := v.enum(); len(enum) > 0 {
+		kind := kindOf(enum[0])
+		for _, item := range enum {
+			if kindOf(item) != kind {
+				return TypeJSON
+			}
+		}
+		return kind
+	}
+	if text {
+		return TypeString
+	}
+	return TypeJSON
+}
+
+func kindOf(v any) string {
+	switch v.(type) {
+	case string:
+		return TypeString
+	case bool:
+		return TypeBoolean
+	case int64:
+		return TypeInteger
+	case float64:
+		return TypeNumber
+	default:
+		return TypeJSON
+	}
+}
+
+// types are the types a schema names, null left out; nil when it names none.
+func (s *subschema) types() []string {
+	n := s.src.field("type")
+	if n == nil {
+		return nil
+	}
+	if n.kind == kindString {
+		return []string{n.text}
+	}
+	out := []string{}
+	for _, item := range n.items {
+		if item.kind == kindString && item.text != "null" {
+			out = append(out, item.text)
+		}
+	}
+	return out
+}
+
+// common are the types in both lists.
+func common(a, b []string) []string {
+	out := []string{}
+	for _, t := range a {
+		switch {
+		case slices.Contains(b, t), t == "integer" && slices.Contains(b, "number"):
+			out = append(out, t)
+		case t == "number" && slices.Contains(b, "integer"):
+			out = append(out, "integer")
+		}
+	}
+	return out
+}
+
+// enum are the values that every schema which lists values lists; nil when none does.
+func (v view) enum() []any {
+	var out []any
+	listed := false
+	keep := func(values []any) {
+		if !listed {
+			out, listed = values, true
+			return
+		}
+		out = slices.DeleteFunc(out, func(have any) bool {
+			return !slices.ContainsFunc(values, func(other any) bool { return same(have, other) })
+		})
+	}
+	for _, s := range v {
+		if n := s.src.field("const"); n != nil {
+			keep([]any{n.value()})
+		}
+		if n := s.src.field("enum"); n != nil && n.kind == kindArray {
+			keep(n.value().([]any))
+		}
+	}
+	return out
+}
+
+func same(a, b any) bool {
+	x, err := json.Marshal(a)
+	if err != nil {
+		return false
+	}
+	y, err := json.Marshal(b)
+	return err == nil && string(x) == string(y)
+}

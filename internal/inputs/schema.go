@@ -1,0 +1,104 @@
+package inputs
+
+import (
+	"bytes"
+	"sync"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"zaentrum.io/zae/api/v1alpha1"
+	"zaentrum.io/zae/internal/fault"
+)
+
+// Schema is a values.schema.json that was read. It is safe for use by several goroutines; nil is a schema
+// that asks for nothing and allows everything.
+type Schema struct {
+	compiled         *jsonschema.Schema // nil: everything is allowed
+	inputs           []Input
+	groups           []Group
+	declaresPlatform bool
+
+	mu    sync.Mutex // held while validating: the meter belongs to one validation at a time
+	meter *meter
+}
+
+// Parse reads a values.schema.json as draft-07, whatever its $schema says. Empty text is a schema without
+// inputs. A fault names the place in the schema, never its text.
+func Parse(schema []byte) (s *Schema, err error) {
+	if len(schema) > MaxSchemaBytes {
+		return nil, invalid("", "%d bytes are more than the %d KiB that are allowed", len(schema), MaxSchemaBytes>>10)
+	}
+	if len(bytes.TrimSpace(schema)) == 0 {
+		return &Schema{}, nil
+	}
+	defer func() {
+		if recover() != nil { // the compiler met something it does not expect
+			s, err = nil, invalid("", "cannot be compiled")
+		}
+	}()
+	doc, err := read(schema)
+	if err != nil {
+		return nil, err
+	}
+	g, err := resolve(doc)
+	if err != nil {
+		return nil, err
+	}
+	m := &meter{left: maxWork}
+	compiled, err := compile(g, m)
+	if err != nil {
+		return nil, err
+	}
+	d := &describer{graph: g}
+	root := d.view(g.root)
+	if err := d.describe(root); err != nil {
+		return nil, err
+	}
+	return &Schema{
+		compiled:         compiled,
+		inputs:           d.inputs,
+		groups:           d.groups,
+		declaresPlatform: root.declares(v1alpha1.PlatformKey),
+		meter:            m,
+	}, nil
+}
+
+// DeclaresPlatform tells whether the schema itself has the reserved key zaentrum at its root, which makes
+// the platform's block subject to it.
+func (s *Schema) DeclaresPlatform() bool { return s != nil && s.declaresPlatform }
+
+// Inputs are what the chart asks for, in document order, depth first. The slice is the caller's; what its
+// elements point to is shared.
+func (s *Schema) Inputs() []Input {
+	if s == nil {
+		return nil
+	}
+	return append([]Input(nil), s.inputs...)
+}
+
+// Groups are the objects that inputs are in, in document order, each before the groups inside it. The slice
+// is the caller's.
+func (s *Schema) Groups() []Group {
+	if s == nil {
+		return nil
+	}
+	return append([]Group(nil), s.groups...)
+}
+
+// Input finds the input at a dotted path.
+func (s *Schema) Input(path string) (Input, bool) {
+	if s != nil {
+		for _, in := range s.inputs {
+			if in.Path == path {
+				return in, true
+			}
+		}
+	}
+	return Input{}, false
+}
+
+// badGenerator is the fault of a generator that nobody knows.
+func badGenerator(place, what string) *fault.Fault {
+	return invalid(show(place), "%s", what).
+		WithHint("use %s or %s on a string", GenerateBase64, GenerateHex)
+}

@@ -1,0 +1,339 @@
+package inputs
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// maxSubschemas bounds the work of compiling a schema, which is quadratic in places.
+const maxSubschemas = 10_000
+
+// maxInPlace bounds how many schemas may apply to one value one inside the other, through $ref, allOf and
+// their like. With maxDepth it bounds the stack of a validation.
+const maxInPlace = 100
+
+// subschema is one schema inside the document: an object or a boolean.
+type subschema struct {
+	src    *node
+	place  string     // in the document, as #/properties/…
+	base   *subschema // what # in a $ref means here: the nearest schema around with an $id of its own
+	target *subschema // what applies here: itself, or where a $ref leads in the end
+	kids   map[string][]kid
+	named  map[string]*subschema // of a base: its schemas with an $id like #name
+
+	pointer string // where the compiled form is
+	secrets bool   // writeOnly is somewhere in it or below
+}
+
+// kid is a schema directly inside another, under a keyword; key is the property or index, or empty.
+type kid struct {
+	key string
+	sub *subschema
+}
+
+// shape says how the schemas under a keyword are arranged.
+type shape int
+
+const (
+	one shape = iota
+	list
+	dict
+	oneOrList
+)
+
+// keywords are all draft-07 keywords that hold schemas.
+var keywords = map[string]shape{
+	"additionalItems":      one,
+	"additionalProperties": one,
+	"contains":             one,
+	"else":                 one,
+	"if":                   one,
+	"not":                  one,
+	"propertyNames":        one,
+	"then":                 one,
+	"allOf":                list,
+	"anyOf":                list,
+	"oneOf":                list,
+	"definitions":          dict,
+	"dependencies":         dict,
+	"patternProperties":    dict,
+	"properties":           dict,
+	"items":                oneOrList,
+}
+
+// inPlace are the keywords whose schemas apply to the same value as the schema they are in.
+var inPlace = []string{"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependencies"}
+
+// graph is every schema of the document that applies to something, with references resolved.
+type graph struct {
+	root   *subschema
+	extra  []*subschema // schemas that only references reach, at places where draft-07 has none
+	all    []*subschema
+	bySrc  map[*node]*subschema
+	inside map[*subschema]bool // has a schema around it
+}
+
+// resolve finds the schemas of a document and where its references lead. A reference to another document is
+// a fault; it is never followed.
+func resolve(doc *node) (*graph, error) {
+	g := &graph{bySrc: map[*node]*subschema{}, inside: map[*subschema]bool{}}
+	root, err := g.add(doc, nil, "#")
+	if err != nil {
+		return nil, err
+	}
+	g.root = root
+	for i := 0; i < len(g.all); i++ { // following a reference may add schemas
+		if err := g.follow(g.all[i]); err != nil {
+			return nil, err
+		}
+	}
+	for _, s := range g.all {
+		if err := s.settle(); err != nil {
+			return nil, err
+		}
+	}
+	if err := g.checkInPlace(); err != nil {
+		return nil, err
+	}
+	g.markSecrets()
+	return g, nil
+}
+
+// add makes the subschema of a node and of all schemas inside it.
+func (g *graph) add(n *node, base *subschema, place string) (*subschema, error) {
+	if s, ok := g.bySrc[n]; ok {
+		return s, nil
+	}
+	if len(g.all) >= maxSubschemas {
+		return nil, invalid("", "more than %d schemas in it", maxSubschemas)
+	}
+	s := &subschema{src: n, place: place, base: base, kids: map[string][]kid{}}
+	g.all = append(g.all, s)
+	g.bySrc[n] = s
+	if n.field("$ref") != nil { // draft-07: what stands beside a $ref is ignored
+		if base == nil {
+			s.base = s
+		}
+		return s, nil
+	}
+	id, _ := n.str("$id")
+	name, isName := strings.CutPrefix(id, "#")
+	if base == nil || (id != "" && !isName) {
+		s.base, s.named = s, map[string]*subschema{}
+	}
+	if isName {
+		s.base.named[name] = s
+	}
+	for _, key := range n.keys {
+		shape, ok := keywords[key]
+		if !ok {
+			continue
+		}
+		if err := g.addKids(s, key, shape, n.fields[key]); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+func (g *graph) addKids(s *subschema, keyword string, shape shape, n *node) error {
+	place := s.place + "/" + keyword
+	put := func(key string, n *node, place string) error {
+		if n.kind != kindObject && n.kind != kindBool {
+			return nil // the meta-schema refuses it later
+		}
+		sub, err := g.add(n, s.base, place)
+		if err != nil {
+			return err
+		}
+		g.inside[sub] = true
+		s.kids[keyword] = append(s.kids[keyword], kid{key, sub})
+		return nil
+	}
+	switch {
+	case shape == dict && n.kind == kindObject:
+		for _, key := range n.keys {
+			if err := put(key, n.fields[key], place+"/"+escape(key)); err != nil {
+				return err
+			}
+		}
+	case (shape == list || shape == oneOrList) && n.kind == kindArray:
+		for i, item := range n.items {
+			if err := put(strconv.Itoa(i), item, place+"/"+strconv.Itoa(i)); err != nil {
+				return err
+			}
+		}
+	case shape == one || shape == oneOrList:
+		return put("", n, place)
+	}
+	return nil
+}
+
+// follow resolves one step of a $ref.
+func (g *graph) follow(s *subschema) error {
+	s.target = s
+	field := s.src.field("$ref")
+	if field == nil {
+		return nil
+	}
+	place := show(s.place)
+	if field.kind != kindString {
+		return invalid(place, "$ref is not a string")
+	}
+	fragment, local := strings.CutPrefix(field.text, "#")
+	if !local {
+		return invalid(place, "$ref leads to another document, which is never fetched").
+			WithHint("move the schema into this file and refer to it as #/definitions/NAME")
+	}
+	fragment, err := url.PathUnescape(fragment)
+	if err != nil {
+		return invalid(place, "$ref is no reference")
+	}
+	to, ok := s.base.src, true
+	at := s.base.place
+	switch {
+	case fragment == "":
+	case strings.HasPrefix(fragment, "/"):
+		to, ok = walk(to, fragment)
+		at += fragment
+	default:
+		named, found := s.base.named[fragment]
+		if found {
+			to = named.src
+		}
+		ok = found
+	}
+	if !ok {
+		return invalid(place, "$ref leads nowhere in this file")
+	}
+	if to.kind != kindObject && to.kind != kindBool {
+		return invalid(place, "$ref leads to something that is no schema")
+	}
+	target, known := g.bySrc[to]
+	if !known {
+		if target, err = g.add(to, s.base, at); err != nil {
+			return err
+		}
+		g.extra = append(g.extra, target)
+	}
+	if target == s {
+		return invalid(place, "$ref leads back to itself")
+	}
+	s.target = target
+	return nil
+}
+
+// walk follows a JSON pointer.
+func walk(n *node, pointer string) (*node, bool) {
+	for _, token := range strings.Split(pointer, "/")[1:] {
+		token = strings.ReplaceAll(strings.ReplaceAll(token, "~1", "/"), "~0", "~")
+		switch n.kind {
+		case kindObject:
+			next, ok := n.fields[token]
+			if !ok {
+				return nil, false
+			}
+			n = next
+		case kindArray:
+			i, err := strconv.Atoi(token)
+			if err != nil || i < 0 || i >= len(n.items) {
+				return nil, false
+			}
+			n = n.items[i]
+		default:
+			return nil, false
+		}
+	}
+	return n, true
+}
+
+// settle follows a chain of references to its end.
+func (s *subschema) settle() error {
+	var chain []*subschema
+	seen := map[*subschema]bool{}
+	at := s
+	for at.target != at {
+		if seen[at] {
+			return invalid(show(s.place), "$ref leads back to itself")
+		}
+		seen[at] = true
+		chain = append(chain, at)
+		at = at.target
+	}
+	for _, link := range chain {
+		link.target = at
+	}
+	return nil
+}
+
+// checkInPlace refuses schemas that apply to one value without end, and those that do so too deep.
+func (g *graph) checkInPlace() error {
+	const open = -1
+	height := map[*subschema]int{}
+	var visit func(s *subschema) (int, error)
+	visit = func(s *subschema) (int, error) {
+		switch h := height[s]; {
+		case h == open:
+			return 0, invalid(show(s.place), "the schema contains itself for the same value, without end")
+		case h > 0:
+			return h, nil
+		}
+		height[s] = open
+		top := 0
+		for _, keyword := range inPlace {
+			for _, k := range s.kids[keyword] {
+				h, err := visit(k.sub.target)
+				if err != nil {
+					return 0, err
+				}
+				top = max(top, h)
+			}
+		}
+		if top++; top > maxInPlace {
+			return 0, invalid(show(s.place), "more than %d schemas apply to one value, one inside the other", maxInPlace)
+		}
+		height[s] = top
+		return top, nil
+	}
+	for _, s := range g.all {
+		if _, err := visit(s.target); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// markSecrets finds the schemas that hold a writeOnly anywhere.
+func (g *graph) markSecrets() {
+	around := map[*subschema][]*subschema{}
+	var queue []*subschema
+	for _, s := range g.all {
+		if s.target != s {
+			around[s.target] = append(around[s.target], s)
+		} else if s.src.isTrue("writeOnly") {
+			queue = append(queue, s)
+		}
+		for keyword, kids := range s.kids {
+			if keyword == "definitions" {
+				continue
+			}
+			for _, k := range kids {
+				around[k.sub] = append(around[k.sub], s)
+			}
+		}
+	}
+	for len(queue) > 0 {
+		s := queue[0]
+		queue = queue[1:]
+		if !s.secrets {
+			s.secrets = true
+			queue = append(queue, around[s]...)
+		}
+	}
+}
+
+// escape writes a key as a token of a JSON pointer.
+func escape(key string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(key, "~", "~0"), "/", "~1")
+}
