@@ -1,0 +1,105 @@
+// Package apply makes the cluster hold what was rendered: it observes what an owner has, applies with
+// server-side apply, prunes, runs Jobs again when they change, and reads the health of what runs.
+//
+// It is the only writer of such objects. It never overwrites an object that its owner does not control,
+// never waits (a watch on the owned objects wakes the caller), and never repeats a text of the API server,
+// which quotes values. It knows objects, not addons: labels, kinds, owner and field manager are parameters.
+package apply
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"zaentrum.io/zae/internal/manifest"
+)
+
+// Owner is the resource that controls the objects, and whose deletion deletes them.
+type Owner struct {
+	APIVersion string
+	Kind       string
+	Namespace  string // of the owner and of everything it owns
+	Name       string
+	UID        types.UID
+}
+
+// Cluster reads and writes the objects of owners. It may be used by several goroutines, but one owner's
+// calls must not overlap. It must not be copied.
+type Cluster struct {
+	// Cache answers lists of unstructured objects by OwnerLabel. It must keep metadata.managedFields, and it
+	// must hold every object of Kinds that has the OwnerLabel; it may lag behind.
+	Cache client.Reader
+	// Live reads from the API server.
+	Live client.Reader
+	// Client writes.
+	Client client.Client
+	// FieldManager is the server-side apply field manager.
+	FieldManager string
+	// Kinds are the namespaced kinds that owners may have. Objects of other kinds are never read or written.
+	Kinds []schema.GroupVersionKind
+	// OwnerLabel is the key of the label that names the owner on each object.
+	OwnerLabel string
+	// PruneLabels are what an object must carry, besides the OwnerLabel, to be pruned.
+	PruneLabels map[string]string
+	// ReservedPrefix starts the names of objects that carry the OwnerLabel but are managed by others: they are
+	// not observed and not pruned. Empty for none.
+	ReservedPrefix string
+	// Types knows the fields of kinds; nil knows Kubernetes' own. A kind it does not know is applied every time.
+	Types managedfields.TypeConverter
+
+	recent recent
+}
+
+// serves tells whether the cluster deals with objects of this kind.
+func (c *Cluster) serves(gvk schema.GroupVersionKind) bool {
+	for _, k := range c.Kinds {
+		if k == gvk {
+			return true
+		}
+	}
+	return false
+}
+
+// recent remembers what was written until the cache has seen it, so that a lagging cache makes no second
+// write. The zero value is empty.
+type recent struct {
+	mu     sync.Mutex
+	writes map[recentKey]write
+}
+
+type recentKey struct {
+	namespace string
+	id        manifest.ID
+}
+
+// write is an object as it was after a write, or the UID of one that was deleted.
+type write struct {
+	object *unstructured.Unstructured
+	gone   types.UID
+}
+
+func (r *recent) put(namespace string, id manifest.ID, w write) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.writes == nil {
+		r.writes = map[recentKey]write{}
+	}
+	r.writes[recentKey{namespace, id}] = w
+}
+
+func (r *recent) get(namespace string, id manifest.ID) (write, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w, ok := r.writes[recentKey{namespace, id}]
+	return w, ok
+}
+
+func (r *recent) forget(namespace string, id manifest.ID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.writes, recentKey{namespace, id})
+}
