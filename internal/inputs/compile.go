@@ -5,10 +5,12 @@ import (
 	"net/url"
 	"regexp"
 	"regexp/syntax"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	kinds "github.com/santhosh-tekuri/jsonschema/v6/kind"
 
 	"zaentrum.io/zae/internal/fault"
 )
@@ -25,25 +27,23 @@ func (refuse) Load(string) (any, error) { return nil, errors.New("nothing is fet
 // that draft-07 knows, every reference resolved to one of them, no $id and no $schema. So there is no other
 // dialect and no address that it could be led to.
 func compile(g *graph, m *meter) (*jsonschema.Schema, error) {
-	definitions := map[string]any{}
-	g.root.locate("/definitions/root")
+	e := &emitter{meter: m, weights: map[string]*jsonschema.Format{}}
+	e.top("root", g.root)
 	for i, s := range g.extra {
 		if !g.inside[s] {
-			s.locate("/definitions/extra" + strconv.Itoa(i))
+			e.top("extra"+strconv.Itoa(i), s)
 		}
 	}
-	weights := map[string]*jsonschema.Format{}
-	definitions["root"] = g.root.emit(m, weights)
-	for i, s := range g.extra {
-		if !g.inside[s] {
-			definitions["extra"+strconv.Itoa(i)] = s.emit(m, weights)
-		}
+	definitions := make(map[string]any, len(e.tops))
+	for i, s := range e.tops {
+		definitions[e.names[i]] = e.emit(s)
 	}
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft7)
 	c.UseLoader(refuse{})
 	c.UseRegexpEngine(m.regexp)
-	for _, f := range weights {
+	c.RegisterVocabulary(&jsonschema.Vocabulary{URL: propertyNames, Compile: compileNames})
+	for _, f := range e.weights {
 		c.RegisterFormat(f)
 	}
 	if err := c.AddResource(document, map[string]any{"definitions": definitions}); err != nil {
@@ -51,27 +51,45 @@ func compile(g *graph, m *meter) (*jsonschema.Schema, error) {
 	}
 	compiled, err := c.Compile(document + "#/definitions/root")
 	if err != nil {
-		return nil, g.explain(err)
+		return nil, e.explain(err)
 	}
 	return compiled, nil
 }
 
-// locate says where s and what is inside it will be in the compiled form.
-func (s *subschema) locate(pointer string) {
+// emitter writes the form of a schema that the compiler sees.
+type emitter struct {
+	meter   *meter
+	weights map[string]*jsonschema.Format
+	tops    []*subschema // schemas right under definitions
+	names   []string     // their names there
+}
+
+func (e *emitter) top(name string, s *subschema) {
+	e.tops = append(e.tops, s)
+	e.names = append(e.names, name)
+	e.locate(s, "/definitions/"+name)
+}
+
+// locate says where s and what is inside it will be.
+func (e *emitter) locate(s *subschema, pointer string) {
 	s.pointer = pointer
-	for keyword, kids := range s.kids {
-		for _, k := range kids {
+	for _, keyword := range s.src.keys {
+		for _, k := range s.kids[keyword] {
+			if keyword == "propertyNames" {
+				e.top("names"+strconv.Itoa(len(e.tops)), k.sub)
+				continue
+			}
 			at := pointer + "/" + keyword
 			if k.key != "" || keywords[keyword] == dict {
 				at += "/" + escape(k.key)
 			}
-			k.sub.locate(at)
+			e.locate(k.sub, at)
 		}
 	}
 }
 
 // emit writes s for the compiler.
-func (s *subschema) emit(m *meter, weights map[string]*jsonschema.Format) any {
+func (e *emitter) emit(s *subschema) any {
 	if s.src.kind != kindObject {
 		return s.src.raw()
 	}
@@ -81,18 +99,24 @@ func (s *subschema) emit(m *meter, weights map[string]*jsonschema.Format) any {
 	out := make(map[string]any, len(s.src.keys))
 	for _, key := range s.src.keys {
 		switch key {
-		case "$schema", "$id":
+		case "$schema", "$id", propertyNames:
+		case "propertyNames":
+			if kids := s.kids[key]; len(kids) > 0 {
+				out[propertyNames] = "#" + encode(kids[0].sub.pointer)
+				continue
+			}
+			fallthrough
 		default:
-			out[key] = s.emitField(key, m, weights)
+			out[key] = e.emitField(s, key)
 		}
 	}
 	if len(s.kids) > 0 {
-		s.emitWeight(out, m, weights)
+		e.emitWeight(s, out)
 	}
 	return out
 }
 
-func (s *subschema) emitField(key string, m *meter, weights map[string]*jsonschema.Format) any {
+func (e *emitter) emitField(s *subschema, key string) any {
 	field := s.src.fields[key]
 	kids := s.kids[key]
 	if len(kids) == 0 {
@@ -100,7 +124,7 @@ func (s *subschema) emitField(key string, m *meter, weights map[string]*jsonsche
 	}
 	emitted := make(map[string]any, len(kids))
 	for _, k := range kids {
-		emitted[k.key] = k.sub.emit(m, weights)
+		emitted[k.key] = e.emit(k.sub)
 	}
 	switch field.kind {
 	case kindObject:
@@ -130,15 +154,15 @@ func (s *subschema) emitField(key string, m *meter, weights map[string]*jsonsche
 
 // emitWeight makes the validator report each visit of s to the meter, before it goes deeper. A format is
 // the one thing it calls back for at that moment; the schema's own format moves into an allOf.
-func (s *subschema) emitWeight(out map[string]any, m *meter, weights map[string]*jsonschema.Format) {
+func (e *emitter) emitWeight(s *subschema, out map[string]any) {
 	fixed, each := 1, 1
 	for _, keyword := range inPlace {
 		fixed += len(s.kids[keyword])
 	}
 	each += len(s.kids["patternProperties"]) + len(s.kids["contains"]) + len(s.kids["propertyNames"])
 	name := "zae-" + strconv.Itoa(fixed) + "-" + strconv.Itoa(each)
-	if weights[name] == nil {
-		weights[name] = &jsonschema.Format{Name: name, Validate: func(v any) error {
+	if m := e.meter; e.weights[name] == nil {
+		e.weights[name] = &jsonschema.Format{Name: name, Validate: func(v any) error {
 			m.spend(fixed + each*size(v))
 			return nil
 		}}
@@ -178,13 +202,13 @@ func encode(pointer string) string {
 }
 
 // explain says where in the file the schema is not one, in our own words.
-func (g *graph) explain(err error) *fault.Fault {
+func (e *emitter) explain(err error) *fault.Fault {
 	var verr *jsonschema.ValidationError
 	var serr *jsonschema.SchemaValidationError
 	if !errors.As(err, &serr) || !errors.As(serr.Err, &verr) {
 		return invalid("", "cannot be compiled").Because(err)
 	}
-	m := &messages{pathOf: g.placeOf}
+	m := &messages{pathOf: e.placeOf}
 	m.collect(verr)
 	list := m.sorted()
 	if len(list) == 0 {
@@ -194,21 +218,47 @@ func (g *graph) explain(err error) *fault.Fault {
 }
 
 // placeOf turns a location in the compiled form into a place in the file.
-func (g *graph) placeOf(location []string) string {
+func (e *emitter) placeOf(location []string) string {
 	if len(location) < 2 {
 		return "#"
 	}
-	pointer, rest := "/definitions/"+location[1], ""
-	place := g.root.place
-	for _, s := range g.extra {
-		if s.pointer == pointer {
-			place = s.place
+	i := slices.Index(e.names, location[1])
+	if i < 0 {
+		return "#"
+	}
+	place := e.tops[i].place
+	for _, token := range location[2:] {
+		place += "/" + escape(token)
+	}
+	return show(place)
+}
+
+// propertyNames is the keyword that stands for propertyNames in the compiled form. The validator's own
+// reports a place that it overwrites later.
+const propertyNames = "zae-propertyNames"
+
+type namesSchema struct{ schema *jsonschema.Schema }
+
+func compileNames(ctx *jsonschema.CompilerContext, obj map[string]any) (jsonschema.SchemaExt, error) {
+	ref, ok := obj[propertyNames].(string)
+	if !ok {
+		return nil, nil
+	}
+	schema, err := ctx.EnqueueRef(ref)
+	if err != nil {
+		return nil, err
+	}
+	return namesSchema{schema}, nil
+}
+
+// Validate validates every key of an object.
+func (n namesSchema) Validate(ctx *jsonschema.ValidatorContext, v any) {
+	object, _ := v.(map[string]any)
+	for key := range object {
+		if ctx.Validate(n.schema, key, []string{key}) != nil {
+			ctx.AddError(&kinds.PropertyNames{Property: key})
 		}
 	}
-	for _, token := range location[2:] {
-		rest += "/" + escape(token)
-	}
-	return show(place + rest)
 }
 
 // meter bounds the work of one validation.
@@ -218,7 +268,7 @@ type meter struct {
 }
 
 const (
-	maxWork     = 2_000_000 // schemas tried on values
+	maxWork     = 1_000_000 // schemas tried on values
 	maxPattern  = 20_000    // instructions of one pattern
 	maxPatterns = 400_000   // instructions of all patterns of a schema together
 	perUnit     = 256       // steps of a pattern that count as one schema tried

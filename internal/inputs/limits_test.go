@@ -1,0 +1,167 @@
+package inputs
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// nested is {"x":{"x":…}}.
+func nested(levels int) map[string]any {
+	m := map[string]any{}
+	for range levels {
+		m = map[string]any{"x": m}
+	}
+	return m
+}
+
+func TestHostileSchemasEnd(t *testing.T) {
+	t.Parallel()
+	join := func(n int, format func(i int) string) string {
+		parts := make([]string, n)
+		for i := range parts {
+			parts[i] = format(i)
+		}
+		return strings.Join(parts, ",")
+	}
+	long := strings.Repeat("a", 1<<20)
+	for name, tc := range map[string]struct {
+		schema string
+		values map[string]any
+	}{
+		"doubling on one value": {
+			`{"definitions":{` + join(90, func(i int) string {
+				return fmt.Sprintf(`"d%d":{"allOf":[{"$ref":"#/definitions/d%d"},{"$ref":"#/definitions/d%d"}]}`, i, i+1, i+1)
+			}) + `,"d90":{"type":"string"}},"properties":{"x":{"$ref":"#/definitions/d0"}}}`,
+			map[string]any{"x": "c4n4ry"},
+		},
+		"doubling with each level": {
+			`{"patternProperties":{"x":{"$ref":"#"},"^x":{"$ref":"#"}}}`, nested(100),
+		},
+		"doubling with each level, where only the verdict matters": {
+			`{"not":{"$ref":"#/definitions/n"},"definitions":{"n":{"minProperties":1,"patternProperties":{"x":{"$ref":"#/definitions/n"},"^x":{"$ref":"#/definitions/n"}}}}}`, nested(100),
+		},
+		"many alternatives on many items": {
+			`{"items":{},"properties":{"x":{"items":{"anyOf":[` + join(4000, func(int) string { return `{"type":"null"}` }) + `]}}}}`,
+			map[string]any{"x": texts(20_000)},
+		},
+		"a large pattern on a long text": {
+			`{"properties":{"x":{"pattern":"^((a|b|ab){1,40}){1,40}$"}}}`, map[string]any{"x": long},
+		},
+		"many patterns": {
+			`{"properties":{` + join(5000, func(i int) string { return fmt.Sprintf(`"p%d":{"pattern":"x{900}"}`, i) }) + `}}`, nil,
+		},
+		"as many schemas as there may be": {
+			`{"properties":{` + join(9990, func(i int) string { return fmt.Sprintf(`"p%d":{}`, i) }) + `}}`, map[string]any{"x": 1},
+		},
+		"many references to odd places": {
+			`{"x":[` + join(4000, func(int) string { return `true` }) + `],"items":[` + join(4000, func(i int) string { return fmt.Sprintf(`{"$ref":"#/x/%d"}`, i) }) + `]}`, map[string]any{},
+		},
+		"many $id": {
+			`{"definitions":{` + join(4000, func(i int) string { return fmt.Sprintf(`"p%d":{"$id":"http://h/%d"}`, i, i) }) + `}}`, map[string]any{},
+		},
+		"a form without end": {
+			`{"definitions":{` + join(40, func(i int) string {
+				return fmt.Sprintf(`"d%d":{"properties":{"a":{"$ref":"#/definitions/d%d"},"b":{"$ref":"#/definitions/d%d"}}}`, i, i+1, i+1)
+			}) + `,"d40":{"type":"string"}},"$ref":"#/definitions/d0"}`, map[string]any{},
+		},
+		"values as deep as Go holds": {`{"properties":{"x":{"$ref":"#"}}}`, nested(100_000)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			start := time.Now()
+			s, err := Parse([]byte(tc.schema))
+			parsed := time.Since(start)
+			if err == nil {
+				got := s.Validate(tc.values)
+				if strings.Contains(strings.Join(got, ""), "c4n4ry") {
+					t.Errorf("quotes a value: %q", got)
+				}
+				if len(s.Inputs()) > 20_000 {
+					t.Errorf("%d inputs", len(s.Inputs()))
+				}
+				t.Logf("parse %v, all %v: %.200q", parsed, time.Since(start), got)
+			} else {
+				t.Logf("parse %v: %v", parsed, err)
+			}
+			if took := time.Since(start); took > 20*time.Second { // far above what it takes; endless is what fails
+				t.Errorf("took %v", took)
+			}
+		})
+	}
+}
+
+func texts(n int) []any {
+	out := make([]any, n)
+	for i := range out {
+		out[i] = "c4n4ry"
+	}
+	return out
+}
+
+func TestASchemaServesSeveralAtOnce(t *testing.T) {
+	t.Parallel()
+	s := parse(t, contractSchema)
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			for range 50 {
+				if got := s.Validate(map[string]any{"database": map[string]any{"url": "x"}, "config": map[string]any{"key": "k"}, "worker": map[string]any{"replicas": int64(i)}}); (len(got) == 0) != (i <= 4) {
+					t.Errorf("%d: %q", i, got)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func FuzzParse(f *testing.F) {
+	for _, s := range []string{contractSchema, `true`, `{"$ref":"#"}`, `{"$id":"#a","items":[{"$ref":"#a"}]}`, `{"dependencies":{"a":["b"],"c":{"required":["d"]}}}`,
+		`{"propertyNames":{"propertyNames":{"$ref":"#/propertyNames"}}}`, `{"if":true,"then":{"not":{}},"else":false}`, `{"definitions":{"a/b":{"$ref":"#/definitions/a~1b/x"}}}`,
+		`{"format":"zae-1-1","zae-propertyNames":"http://x/"}`, `{"allOf":{},"format":"email","contains":true}`, `{"enum":[{"$ref":"http://x"}],"minimum":1e400}`} {
+		f.Add([]byte(s), []byte(`{"a":{"b":["c4n4ry",1,null]},"database":{"url":"c4n4ry"},"worker":{"replicas":-1}}`))
+	}
+	f.Fuzz(func(t *testing.T, schema, values []byte) {
+		const canary = "c4n4ry"
+		s, err := Parse(schema)
+		if err != nil {
+			return
+		}
+		s.Inputs()
+		var v map[string]any
+		if json.Unmarshal(values, &v) != nil || strings.Contains(string(schema), canary) {
+			return
+		}
+		for _, line := range s.Validate(keysOnly(v, canary).(map[string]any)) {
+			if strings.Contains(line, canary) {
+				t.Errorf("quotes a value: %q", line)
+			}
+		}
+	})
+}
+
+// keysOnly makes every string in v the canary, and leaves out keys that hold it.
+func keysOnly(v any, canary string) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := map[string]any{}
+		for key, item := range v {
+			if !strings.Contains(key, canary) {
+				out[key] = keysOnly(item, canary)
+			}
+		}
+		return out
+	case []any:
+		for i := range v {
+			v[i] = keysOnly(v[i], canary)
+		}
+		return v
+	case string:
+		return canary
+	default:
+		return v
+	}
+}
