@@ -357,10 +357,42 @@ func (b *Bed) startProcess(ctx context.Context, name string, c *child) error {
 	return nil
 }
 
-func (b *Bed) add(name string, p part) {
+func (b *Bed) add(name string, p part) *Process {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.processes = append(b.processes, &Process{name: name, log: b.logPath(name), part: p})
+	process := &Process{name: name, log: b.logPath(name), part: p}
+	b.processes = append(b.processes, process)
+	return process
+}
+
+// Program is a program that runs beside the control plane: what is under test.
+type Program struct {
+	Name string // for [Bed.Process] and the log file
+	Path string
+	Args []string
+	Env  []string // beside this process' own
+	Dir  string   // empty: the Bed's
+	// Ready is tried until it returns nil. Nil: the program is ready once started.
+	Ready func(context.Context) error
+}
+
+// Run starts a program as a part of the Bed: it ends before the control plane does, and never outlives this process.
+// It returns once the program is ready; ctx is for that alone. The name must not be that of a running part.
+func (b *Bed) Run(ctx context.Context, p Program) (*Process, error) {
+	if old := b.Process(p.Name); old != nil && old.Running() || p.Name == "" || p.Name != filepath.Base(p.Name) {
+		return nil, fmt.Errorf("run %q: the name is taken or not a name", p.Name)
+	}
+	c := &child{spawner: b.spawner, path: p.Path, args: p.Args, env: p.Env, dir: p.Dir, log: b.logPath(p.Name), ready: p.Ready}
+	if c.dir == "" {
+		c.dir = b.Dir
+	}
+	if err := c.start(ctx); err != nil {
+		return nil, fmt.Errorf("run %s: %w", p.Name, err)
+	}
+	b.mu.Lock()
+	b.processes = slices.DeleteFunc(b.processes, func(old *Process) bool { return old.name == p.Name })
+	b.mu.Unlock()
+	return b.add(p.Name, c), nil
 }
 
 // Process is one part by its name: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kwok, registry or

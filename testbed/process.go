@@ -80,6 +80,7 @@ type child struct {
 	spawner *spawner
 	path    string
 	args    []string
+	env     []string // beside this process' own
 	dir     string
 	log     string
 	ready   func(context.Context) error // one try; nil: ready once started
@@ -109,6 +110,7 @@ func (c *child) start(ctx context.Context) error {
 	}
 	cmd := exec.Command(c.path, c.args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = c.dir, log, log
+	cmd.Env = append(os.Environ(), c.env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Setpgid:   true,            // an interrupt at the terminal is for us: children end in order
 		Pdeathsig: syscall.SIGKILL, // and they never outlive us

@@ -136,7 +136,7 @@ func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) note {
 		return p.page(w, http.StatusBadRequest, "Sign in", "There is no such client.", note{err: zoidc.ErrInvalidClient()})
 	}
 	n := note{client: c.ID}
-	if err := op.ValidateAuthReqRedirectURI(libraryClient{c}, req.RedirectURI, req.ResponseType); err != nil {
+	if err := checkRedirect(c, req.RedirectURI); err != nil {
 		n.err = err
 		return p.page(w, http.StatusBadRequest, "Sign in", "The client may not send you there.", n)
 	}
@@ -153,6 +153,15 @@ func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) note {
 	p.mu.Unlock()
 	http.Redirect(w, r, loginPath+"?"+url.Values{"id": {id}}.Encode(), http.StatusFound)
 	return n
+}
+
+// checkRedirect says whether a client may send a person to an address.
+func checkRedirect(c Client, uri string) error {
+	// Patterns are compared with the text: a port could be a password, and what follows it the real host.
+	if u, err := url.Parse(uri); err != nil || u.User != nil || u.Fragment != "" {
+		return zoidc.ErrInvalidRequestRedirectURI()
+	}
+	return op.ValidateAuthReqRedirectURI(libraryClient{c}, uri, zoidc.ResponseTypeCode)
 }
 
 // checkAuthorize finds what is wrong with a request whose redirect URI is right.
@@ -531,7 +540,7 @@ func (p *Provider) endSession(w http.ResponseWriter, r *http.Request) note {
 	n.client = c.ID
 	if to := r.FormValue("post_logout_redirect_uri"); to != "" && known {
 		// The rules for where a person may be sent are those of signing in.
-		if n.err = op.ValidateAuthReqRedirectURI(libraryClient{c}, to, zoidc.ResponseTypeCode); n.err != nil {
+		if n.err = checkRedirect(c, to); n.err != nil {
 			return p.page(w, http.StatusBadRequest, "Sign out", "The client may not send you there.", n)
 		}
 		if u, err := url.Parse(to); err == nil {
