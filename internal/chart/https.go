@@ -1,0 +1,69 @@
+package chart
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+
+	"zaentrum.io/zae/internal/fault"
+)
+
+const userAgent = "zae"
+
+// fetchHTTPS returns the archive behind a link. When the last one fetched is at hand, the server is asked
+// whether it changed.
+func (f *Fetcher) fetchHTTPS(ctx context.Context, w wish, known []record) ([]byte, record, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.ref.url(), nil)
+	if err != nil {
+		return nil, record{}, badReference("is not a valid URL")
+	}
+	req.Header.Set("User-Agent", userAgent)
+	req.Header.Set("Accept", "*/*")
+	last, data, conditional := f.cache.newest(known)
+	conditional = conditional && (last.ETag != "" || last.LastModified != "")
+	if conditional {
+		if last.ETag != "" {
+			req.Header.Set("If-None-Match", last.ETag)
+		}
+		if last.LastModified != "" {
+			req.Header.Set("If-Modified-Since", last.LastModified)
+		}
+	}
+	resp, err := f.courier.client.Do(req)
+	if err != nil {
+		return nil, record{}, err
+	}
+	defer resp.Body.Close() //nolint:errcheck // only read from
+	switch {
+	case resp.StatusCode == http.StatusNotModified && conditional:
+		return data, last, nil
+	case resp.StatusCode != http.StatusOK:
+		return nil, record{}, &statusError{resp.StatusCode}
+	}
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, record{}, err
+	}
+	if len(body) == 0 {
+		return nil, record{}, fault.New(fault.Chart, "chart %s: the archive is empty", w)
+	}
+	rec := record{
+		Archive:      digestOf(body),
+		ETag:         resp.Header.Get("ETag"),
+		LastModified: resp.Header.Get("Last-Modified"),
+	}
+	if w.digest == "" || rec.matches(w.digest) {
+		f.cache.keep(rec.Archive, body)
+	}
+	return body, rec, nil
+}
+
+// isNetwork tells whether a request failed on its way, as opposed to being answered oddly.
+func isNetwork(err error) bool {
+	var ne net.Error
+	var ue *url.Error
+	return errors.As(err, &ne) || errors.As(err, &ue)
+}
