@@ -1,0 +1,95 @@
+package guard
+
+import (
+	"zaentrum.io/zae/api/v1alpha1"
+)
+
+// Rules about Secrets, Services, PersistentVolumeClaims and ServiceAccounts.
+
+func secretType(_ *scope, o *object) []hit {
+	t := o.root.at("type")
+	if t.anyOf("Opaque", "kubernetes.io/tls", "kubernetes.io/dockerconfigjson", "kubernetes.io/basic-auth", "kubernetes.io/ssh-auth") {
+		return nil
+	}
+	return []hit{t.hit("type of Secret not allowed")}
+}
+
+func serviceType(_ *scope, o *object) []hit {
+	t := o.root.at("spec", "type")
+	if t.anyOf("ClusterIP") {
+		return nil
+	}
+	return []hit{t.hit("type of Service other than ClusterIP not allowed")}
+}
+
+func noExternalAddress(_ *scope, o *object) []hit {
+	spec := o.root.at("spec")
+	var hits []hit
+	for _, k := range []string{"externalIPs", "externalName", "loadBalancerIP", "loadBalancerSourceRanges", "loadBalancerClass"} {
+		hits = append(hits, filled(k+" not allowed", spec.at(k))...)
+	}
+	return hits
+}
+
+func noExistingVolume(_ *scope, o *object) []hit {
+	spec := o.root.at("spec")
+	var hits []hit
+	for _, k := range []string{"volumeName", "dataSource", "dataSourceRef"} {
+		hits = append(hits, filled(k+" not allowed", spec.at(k))...)
+	}
+	return hits
+}
+
+func claimSelector(_ *scope, o *object) []hit {
+	return filled("selects an existing volume by its labels", o.root.at("spec", "selector"))
+}
+
+// serviceSelectsOwnPods warns of a selector that fits none of the chart's pods: it fits somebody else's,
+// or nothing.
+func serviceSelectsOwnPods(s *scope, o *object) []hit {
+	selector := o.root.at("spec", "selector")
+	if selector.blank() {
+		return nil
+	}
+	for _, w := range s.objects {
+		if w.template().raw != nil && s.selects(selector, w) {
+			return nil
+		}
+	}
+	return []hit{selector.hit("selects none of the chart's pods")}
+}
+
+// selects tells whether the pods of w, with the labels that the operator adds, fit a selector.
+func (s *scope) selects(selector value, w *object) bool {
+	labels := w.template().at("metadata", "labels")
+	for _, k := range selector.keys() {
+		want := selector.at(k)
+		var fits bool
+		switch k {
+		case v1alpha1.LabelAddon, v1alpha1.LabelInstance:
+			fits = want.is(s.Addon)
+		case v1alpha1.LabelManagedBy:
+			fits = want.is(v1alpha1.ManagedBy)
+		case v1alpha1.LabelPartOf:
+			fits = true // the platform decides its value
+		case v1alpha1.LabelComponent:
+			fits = w.id.Kind == kindDeployment && want.is(w.id.Name)
+		default:
+			fits = want.text() == labels.at(k).text() && labels.at(k).raw != nil
+		}
+		if !fits {
+			return false
+		}
+	}
+	return true
+}
+
+func serviceAccountSecrets(s *scope, o *object) []hit {
+	var hits []hit
+	for _, list := range []string{"secrets", "imagePullSecrets"} {
+		for _, e := range o.root.at(list).items() {
+			hits = append(hits, s.foreignSecret(e.at("name"))...)
+		}
+	}
+	return hits
+}
