@@ -77,9 +77,9 @@ type Bed struct {
 	processes []*Process // in the order they were started
 	ports     map[int]bool
 
-	stop     sync.Once
-	stopErr  error
-	adminTLS *http.Client
+	stop    sync.Once
+	stopErr error
+	admin   *http.Client // of the cluster-admin
 }
 
 //go:embed audit-policy.yaml
@@ -121,7 +121,8 @@ const marker = "testbed.lock"
 
 func (b *Bed) prepare(dir string) error {
 	if dir == "" {
-		tmp, err := os.MkdirTemp("", "zae-testbed-")
+		removeStale()
+		tmp, err := os.MkdirTemp("", temporaryPrefix)
 		if err != nil {
 			return err
 		}
@@ -166,6 +167,24 @@ func (b *Bed) prepare(dir string) error {
 	return b.writeStages(b.config("stages.yaml"))
 }
 
+const temporaryPrefix = "zae-testbed-"
+
+// removeStale removes the temporary directories of testbeds that were killed and could not do it.
+func removeStale() {
+	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), temporaryPrefix+"*"))
+	for _, dir := range dirs {
+		path := filepath.Join(dir, marker)
+		// A young one may be about to take its lock.
+		if info, err := os.Stat(path); err != nil || time.Since(info.ModTime()) < time.Minute {
+			continue
+		}
+		if unlock, err := tryLock(path); err == nil {
+			os.RemoveAll(dir)
+			unlock()
+		}
+	}
+}
+
 func (b *Bed) config(name string) string { return filepath.Join(b.Dir, "config", name) }
 
 func (b *Bed) kubeconfig(name string) string { return filepath.Join(b.Dir, "kubeconfig", name) }
@@ -187,7 +206,7 @@ func (b *Bed) startControlPlane(ctx context.Context) error {
 			"--unsafe-no-fsync", // a crash of the machine ends the test anyway
 			"--log-level=warn",
 		}
-		etcd.ready = httpReady(http.DefaultClient, etcdURL+"/readyz")
+		etcd.ready = httpReady(&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, etcdURL+"/readyz")
 	}); err != nil {
 		return err
 	}
@@ -196,7 +215,7 @@ func (b *Bed) startControlPlane(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.adminTLS = admin
+	b.admin = admin
 	api := &child{path: b.Binaries.APIServer}
 	if err := b.startOnPort(ctx, "kube-apiserver", api, func(port, _ int) {
 		b.APIServer = loopbackURL("https", port)
@@ -230,7 +249,6 @@ func (b *Bed) startControlPlane(ctx context.Context) error {
 			"--service-account-private-key-file=" + b.pki.path(accountKey),
 			"--cluster-cidr=" + podCIDR,
 			"--service-cluster-ip-range=" + serviceCIDR,
-			"--enable-hostpath-provisioner=false",
 			"--kube-api-qps=200", "--kube-api-burst=400",
 		}},
 		{"kube-scheduler", b.Binaries.Scheduler, []string{
@@ -428,8 +446,8 @@ func (b *Bed) stopAll() error {
 		errs = append(errs, p.Stop())
 	}
 	b.spawner.stop()
-	if b.adminTLS != nil {
-		b.adminTLS.CloseIdleConnections()
+	if b.admin != nil {
+		b.admin.CloseIdleConnections()
 	}
 	if b.unlock != nil {
 		b.unlock()

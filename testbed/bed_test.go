@@ -77,8 +77,8 @@ func TestBed(t *testing.T) {
 			pids = append(pids, pid)
 		}
 	}
-	if len(pids) != 5 {
-		t.Errorf("%d processes, want 5", len(pids))
+	if len(pids) != 6 {
+		t.Errorf("%d processes, want 6", len(pids))
 	}
 	start := time.Now()
 	if err := b.Stop(); err != nil {
@@ -352,6 +352,15 @@ func testProcesses(t *testing.T, b *Bed, client kubernetes.Interface) {
 		t.Error("the same process as before")
 	}
 
+	// The data outlives its store.
+	etcd := b.Process("etcd")
+	must(t, etcd.Kill())
+	if err := version(time.Second); err == nil {
+		t.Error("the API server answers without etcd")
+	}
+	must(t, etcd.Start(t.Context()))
+	must(t, version(10*time.Second))
+
 	for _, name := range []string{"registry", "oidc"} {
 		p := b.Process(name)
 		url := b.Issuer
@@ -381,6 +390,25 @@ func testProcesses(t *testing.T, b *Bed, client kubernetes.Interface) {
 		}
 		must(t, p.Start(t.Context()))
 		must(t, get())
+	}
+
+	program := Program{
+		Name: "sleeper", Path: "/bin/sh", Args: []string{"-c", "echo $MOOD; exec sleep 600"}, Env: []string{"MOOD=sleepy"},
+		Ready: logHas(b.logPath("sleeper"), "sleepy"),
+	}
+	p, err := b.Run(t.Context(), program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.Process("sleeper") != p || !p.Running() {
+		t.Error("not a part")
+	}
+	if _, err := b.Run(t.Context(), program); err == nil {
+		t.Error("two of one name")
+	}
+	must(t, p.Stop())
+	if _, err := b.Run(t.Context(), program); err != nil {
+		t.Error(err)
 	}
 
 	// Stopping what is paused is what a test that failed halfway leaves behind.

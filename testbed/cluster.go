@@ -60,7 +60,7 @@ func (b *Bed) fillCluster(ctx context.Context, nodes int) error {
 	if err != nil {
 		return err
 	}
-	client, err := kubernetes.NewForConfigAndClient(config, b.adminTLS)
+	client, err := kubernetes.NewForConfigAndClient(config, b.admin)
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/url"
 	"os"
 	"os/signal"
@@ -111,8 +110,6 @@ func up(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if _, err := parse(fs, args, 0); err != nil {
 		return err
 	}
-	// A library's chatter is not for whoever watches the steps.
-	slog.SetDefault(slog.New(slog.DiscardHandler))
 	o := testbed.Full()
 	o.Dir, o.Nodes, o.Progress = *dir, *nodes, stdout
 	b, err := testbed.Start(ctx, o)
