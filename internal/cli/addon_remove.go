@@ -1,0 +1,163 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"zaentrum.io/zae/api/v1alpha1"
+	"zaentrum.io/zae/internal/apitype"
+	"zaentrum.io/zae/internal/client"
+	"zaentrum.io/zae/internal/fault"
+)
+
+type removeOptions struct {
+	goFlags
+	keep bool
+}
+
+func newAddonRemove(a *app) *cobra.Command {
+	var o removeOptions
+	cmd := &cobra.Command{
+		Use:     "remove NAME",
+		Aliases: []string{"rm"},
+		Short:   "remove an addon and everything it created",
+		Long: `Remove an addon: every object its chart created, its registry rows and, unless they are kept, its secret
+inputs and generated values. Data that was encrypted with a generated value cannot be read without it.`,
+		Example: "  zae addon remove example --keep-values",
+		Args:    exactly("NAME"),
+		RunE:    runE(func(ctx context.Context, args []string) error { return a.addonRemove(ctx, args[0], &o) }),
+	}
+	cmd.Flags().BoolVar(&o.keep, "keep-values", false, "keep secret inputs and generated values for a later addon of this name")
+	o.register(cmd.Flags(), false)
+	return cmd
+}
+
+func (a *app) addonRemove(ctx context.Context, name string, o *removeOptions) error {
+	if err := checkName(name); err != nil {
+		return err
+	}
+	ch, err := a.prepare(ctx, name, &o.goFlags, &givenFlags{})
+	if err != nil {
+		return err
+	}
+	defer ch.c.Close()
+	got, err := ch.c.Get(ctx, name)
+	if err != nil {
+		return err
+	}
+	if !o.yes {
+		a.showLoss(&got.Doc, o.keep)
+		if err := a.confirm(ctx, "Remove "+name+"?"); err != nil {
+			return err
+		}
+	}
+	steady, cancel := a.steady(ctx)
+	gone, err := ch.c.Delete(steady, name, o.keep)
+	cancel()
+	if err != nil {
+		if unsure(err) {
+			a.err.printf("%s may be on its way out\n", name)
+			ch.tellLook()
+		}
+		return err
+	}
+	if err := a.waitGone(ctx, ch.c, name, o); err != nil {
+		return err
+	}
+	if o.output != "" {
+		return a.document(o.output, gone.Raw)
+	}
+	a.showGone(&gone.Doc)
+	a.tellReturn(&got.Doc, gone.Doc.KeptValues)
+	return nil
+}
+
+// showLoss lists what would go.
+func (a *app) showLoss(doc *apitype.AddonChart, keep bool) {
+	a.err.printf("removing %s deletes:\n", strings.Join(nonEmpty(doc.Name, doc.Chart.Version), " "))
+	t := table{indent: "  "}
+	applied := doc.LastAppliedChart != nil || !doc.Suspended
+	if doc.Plan != nil && applied {
+		added := doc.Plan.Changes.Added
+		objects := slices.Clone(doc.Plan.Objects)
+		if doc.Suspended { // a plan that is not installed: what it would add is not there
+			objects = slices.DeleteFunc(objects, func(o v1alpha1.ObjectRef) bool { return slices.Contains(added, o) })
+			objects = append(objects, doc.Plan.Changes.Removed...)
+		}
+		for _, o := range objects {
+			note := ""
+			if o.Kind == "PersistentVolumeClaim" {
+				note = "its data may go with it"
+			}
+			t.row(o, note)
+		}
+	}
+	switch {
+	case keep:
+		t.row("nothing of its secret inputs and generated values: they are kept")
+	case len(doc.SecretKeys) > 0:
+		t.row("secret inputs", strings.Join(doc.SecretKeys, ", "))
+		t.row("generated values", "data encrypted with them cannot be read afterwards")
+	default:
+		t.row("generated values", "data encrypted with them cannot be read afterwards")
+	}
+	t.row("registry rows", "app, tiles and slots")
+	t.print(a.err)
+}
+
+// waitGone waits until the resource is gone, with everything that holds it.
+func (a *app) waitGone(ctx context.Context, c *client.Client, name string, o *removeOptions) error {
+	err := a.poll(ctx, o.timeout, func(ctx context.Context) (bool, error) {
+		_, err := c.Get(ctx, name)
+		if fault.CodeOf(err) == fault.NotFound {
+			return true, nil
+		}
+		return false, err
+	})
+	switch {
+	case errors.Is(err, errTooLate):
+		return fault.New(fault.NotReady, "%s is being removed, and is not gone after %s", name, o.timeout).
+			WithHint("look again: zae addon status %s", name)
+	case err != nil && ctx.Err() != nil:
+		return fault.From(err).WithHint("the removal goes on; look again: zae addon status %s", name)
+	default:
+		return err
+	}
+}
+
+func (a *app) showGone(doc *apitype.DeleteAnswer) {
+	var t table
+	t.row("removed", "addon "+doc.Name)
+	for _, row := range doc.Removed {
+		t.row("removed", row)
+	}
+	if doc.KeptValues {
+		t.row("kept", "secret inputs and generated values")
+	}
+	t.print(a.out)
+}
+
+// tellReturn says how to have it back.
+func (a *app) tellReturn(doc *apitype.AddonChart, kept bool) {
+	parts := []string{"zae addon add", doc.Chart.Ref}
+	if doc.Chart.Version != "" && strings.HasPrefix(doc.Chart.Ref, "oci://") {
+		parts = append(parts, "--version", doc.Chart.Version)
+	}
+	parts = append(parts, "--name", doc.Name)
+	if kept {
+		for _, path := range slices.Sorted(maps.Keys(doc.SecretRefs)) {
+			ref := doc.SecretRefs[path]
+			target := ref.Name
+			if ref.Key != "" && ref.Key != path {
+				target += "/" + ref.Key
+			}
+			parts = append(parts, "--secret-ref", path+"="+target)
+		}
+	}
+	a.err.printf("to have it again: %s\n", strings.Join(parts, " "))
+}

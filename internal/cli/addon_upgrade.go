@@ -1,0 +1,117 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"zaentrum.io/zae/internal/apitype"
+	"zaentrum.io/zae/internal/chart"
+	"zaentrum.io/zae/internal/client"
+	"zaentrum.io/zae/internal/fault"
+)
+
+type upgradeOptions struct {
+	goFlags
+	given                givenFlags
+	ref, version, digest string
+}
+
+func newAddonUpgrade(a *app) *cobra.Command {
+	var o upgradeOptions
+	cmd := &cobra.Command{
+		Use:   "upgrade NAME",
+		Short: "change an addon's chart, values or secret inputs: plan, ask, install",
+		Long: `Change an addon to another version or chart, or its values and secret inputs. Values given here are laid
+over those the addon has. What runs keeps running until the new plan is installed.
+
+An upgrade that is not installed is put back to the chart, values and suspension that were there before;
+secret inputs cannot be put back.`,
+		Example: `  zae addon upgrade example --version 1.3.0 --wait
+  zae addon upgrade example --set worker.replicas=3 --yes`,
+		Args: exactly("NAME"),
+		RunE: runE(func(ctx context.Context, args []string) error { return a.addonUpgrade(ctx, args[0], &o) }),
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.version, "version", "", "version of the chart")
+	flags.StringVar(&o.digest, "digest", "", "`sha256:…` that the chart archive must have")
+	flags.StringVar(&o.ref, "chart", "", "another chart `REF`")
+	o.given.register(flags, true)
+	o.register(flags, true)
+	return cmd
+}
+
+func (a *app) addonUpgrade(ctx context.Context, name string, o *upgradeOptions) error {
+	if err := checkName(name); err != nil {
+		return err
+	}
+	if o.ref != "" { // with the version it may need, before anything is sent
+		if _, err := chart.Source(o.ref, o.version, o.digest); err != nil {
+			return usage(err)
+		}
+	}
+	asked, err := o.given.understand()
+	if err != nil {
+		return err
+	}
+	if asked.nothing() && o.ref == "" && o.version == "" && o.digest == "" {
+		return fault.New(fault.Usage, "nothing to change is given").
+			WithHint("give --version, --chart, --digest, --set, --values, --set-secret, --secret-ref or --clear-secret")
+	}
+	ch, err := a.prepare(ctx, name, &o.goFlags, &o.given)
+	if err != nil {
+		return err
+	}
+	defer ch.c.Close()
+	got, err := ch.c.Get(ctx, name)
+	if err != nil {
+		return err
+	}
+	ch.before = &got.Doc
+	patch, err := o.patch(ch)
+	if err != nil {
+		return err
+	}
+	return ch.through(ctx, func(ctx context.Context) (*client.Answer[apitype.WriteAnswer], error) {
+		return ch.c.Patch(ctx, name, patch)
+	})
+}
+
+// patch is the change, planned first whatever it is.
+func (o *upgradeOptions) patch(ch *change) (apitype.PatchRequest, error) {
+	suspend := true
+	patch := apitype.PatchRequest{
+		SecretValues: ch.given.secrets, SecretRefs: ch.given.refs, ClearSecrets: ch.given.clear, Suspend: &suspend,
+	}
+	if o.ref != "" || o.version != "" || o.digest != "" {
+		ref, version := o.ref, o.version
+		if ref == "" {
+			ref = ch.before.Chart.Ref
+			if version == "" { // only the digest is given
+				version = ch.before.Chart.Version
+			}
+		}
+		src, err := chart.Source(ref, version, o.digest)
+		if err != nil {
+			return patch, usage(err)
+		}
+		if o.ref != "" {
+			patch.Chart = &src.Ref
+		}
+		if src.Version != "" && src.Version != ch.before.Chart.Version || o.ref != "" {
+			patch.Version = &src.Version
+		}
+		if o.digest != "" {
+			patch.Digest = &src.Digest
+		}
+	}
+	if ch.given.values != nil {
+		was, err := plainValues(ch.before.Values)
+		if err != nil {
+			return patch, err
+		}
+		tree := overlay(was, ch.given.values)
+		patch.Values = &tree
+	}
+	return patch, nil
+}

@@ -1,0 +1,396 @@
+package cli
+
+import (
+	"context"
+	"reflect"
+	"strings"
+
+	"zaentrum.io/zae/internal/apitype"
+	"zaentrum.io/zae/internal/client"
+	"zaentrum.io/zae/internal/fault"
+	"zaentrum.io/zae/internal/inputs"
+	"zaentrum.io/zae/internal/values"
+)
+
+// change is one change of an addon on its way: written, planned, shown, asked about, installed. What was
+// written and is then not installed is put back, or said to be left.
+type change struct {
+	a     *app
+	c     *client.Client
+	name  string
+	flags goFlags
+	given *given
+	// before is the addon as it was before the first write; nil when there was none.
+	before *apitype.AddonChart
+
+	own       int64 // the generation our last write made; 0 when that is not known
+	wrote     bool  // something was written, or may have been
+	installed bool  // the install was accepted
+	asking    bool  // the install was sent
+}
+
+// planFault is a plan that cannot be installed.
+func planFault(format string, args ...any) *fault.Fault {
+	return fault.New(fault.PlanBlocked, format, args...)
+}
+
+// write sends one write and keeps the generation it made.
+func (ch *change) write(ctx context.Context, send func(context.Context) (*client.Answer[apitype.WriteAnswer], error)) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	steady, cancel := ch.a.steady(ctx)
+	defer cancel()
+	got, err := send(steady)
+	if err != nil {
+		if unsure(err) {
+			ch.wrote, ch.own = true, 0
+		}
+		return err
+	}
+	ch.wrote, ch.own = true, got.Doc.Generation
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// unsure tells whether a write that failed may have happened all the same.
+func unsure(err error) bool {
+	switch fault.CodeOf(err) {
+	case fault.Unreachable, fault.Internal, fault.Cluster, fault.Interrupted, fault.Terminated:
+		return true
+	default:
+		return false
+	}
+}
+
+// through takes the change from its first write to the end, and puts back what was not installed.
+func (ch *change) through(ctx context.Context, first func(context.Context) (*client.Answer[apitype.WriteAnswer], error)) error {
+	err := ch.write(ctx, first)
+	if err == nil {
+		err = ch.decide(ctx)
+	}
+	if err != nil && ch.wrote && !ch.installed {
+		ch.settle(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	return ch.after(ctx)
+}
+
+// decide shows the plan and installs it, or says why not.
+func (ch *change) decide(ctx context.Context) error {
+	for {
+		got, err := ch.a.waitPlanned(ctx, ch.c, ch.name, ch.own, ch.flags.timeout)
+		if err != nil {
+			return err
+		}
+		v := newPlanView(&got.Doc, ch.before, ch.given)
+		ch.show(v)
+		refusal := v.refusal()
+		if refusal == nil {
+			break
+		}
+		if !v.onlyMissing() || !ch.a.person() {
+			return refusal
+		}
+		if err := ch.complete(ctx, v); err != nil {
+			return err
+		}
+	}
+	return ch.install(ctx)
+}
+
+// show prints the plan: it is the answer, unless a document is.
+func (ch *change) show(v *planView) {
+	to := ch.a.out
+	if ch.flags.output != "" {
+		if !ch.a.person() {
+			return
+		}
+		to = ch.a.err
+	}
+	v.print(to)
+	for _, slip := range v.slips() {
+		ch.a.err.printf("note: %s\n", slip)
+	}
+}
+
+// complete asks for the inputs that are missing and has the plan made again.
+func (ch *change) complete(ctx context.Context, v *planView) error {
+	ch.a.err.printf("the chart asks for more; end with Ctrl-C, ? explains\n")
+	tree, err := plainValues(v.doc.Values)
+	if err != nil {
+		return err
+	}
+	secrets := map[string]string{}
+	changed := false
+	for _, in := range v.missingInputs() {
+		if in.Secret {
+			text, err := ch.askFor(ctx, in, ch.a.askSecret)
+			if err != nil {
+				return err
+			}
+			secrets[in.Path] = text
+			ch.given.secrets[in.Path] = text
+			continue
+		}
+		text, err := ch.askFor(ctx, in, ch.a.askLine)
+		if err != nil {
+			return err
+		}
+		value, err := typed(in, text)
+		if err != nil {
+			return err
+		}
+		values.Set(tree, strings.Split(in.Path, "."), value)
+		changed = true
+	}
+	patch := apitype.PatchRequest{SecretValues: secrets}
+	if changed {
+		patch.Values = &tree
+	}
+	return ch.write(ctx, func(ctx context.Context) (*client.Answer[apitype.WriteAnswer], error) {
+		return ch.c.Patch(ctx, ch.name, patch)
+	})
+}
+
+// askFor asks for one input until there is an answer; ? explains it.
+func (ch *change) askFor(ctx context.Context, in inputs.Input, ask func(context.Context, string) (string, error)) (string, error) {
+	label := in.Path
+	if in.Title != "" {
+		label = in.Title + " (" + in.Path + ")"
+	}
+	if in.Secret {
+		label += ", not shown"
+	}
+	for {
+		text, err := ask(ctx, "  "+label+":")
+		switch {
+		case err != nil:
+			return "", err
+		case text == "?":
+			ch.a.err.printf("    %s\n", explain(in))
+		case text == "":
+			ch.a.err.printf("    it is required\n")
+		default:
+			return text, nil
+		}
+	}
+}
+
+func explain(in inputs.Input) string {
+	parts := nonEmpty(in.Description, in.Type)
+	if len(in.Enum) > 0 {
+		var all []string
+		for _, e := range in.Enum {
+			all = append(all, shownValue(e))
+		}
+		parts = append(parts, "one of "+strings.Join(all, ", "))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// typed reads an answer as the type the input has: a string stays a string, whatever it looks like.
+func typed(in inputs.Input, text string) (any, error) {
+	if in.Type == "string" {
+		return text, nil
+	}
+	return jsonOrText(text)
+}
+
+// install asks, checks that the plan shown is still the one there is, and installs it.
+func (ch *change) install(ctx context.Context) error {
+	if !ch.flags.yes {
+		if err := ch.a.confirm(ctx, "Install this plan?"); err != nil {
+			return err
+		}
+	}
+	now, err := ch.c.Get(ctx, ch.name)
+	if err != nil {
+		return err
+	}
+	if now.Doc.Generation != ch.own {
+		return elsewhere(ch.name, now.Doc.Generation, ch.own)
+	}
+	planned := ch.own
+	ch.asking = true
+	err = ch.write(ctx, func(ctx context.Context) (*client.Answer[apitype.WriteAnswer], error) {
+		return ch.c.Install(ctx, ch.name)
+	})
+	switch {
+	case err != nil && ch.own == 0: // not known whether it was accepted
+		ch.own = planned
+		return err
+	case err != nil && ch.own == planned: // refused
+		ch.asking = false
+		return err
+	}
+	ch.installed = true
+	return err
+}
+
+// after is what follows an accepted install.
+func (ch *change) after(ctx context.Context) error {
+	if ch.flags.wait {
+		if err := ch.follow(ctx); err != nil {
+			return err
+		}
+	}
+	if ch.flags.output != "" {
+		got, err := ch.c.Get(ctx, ch.name)
+		if err != nil {
+			return err
+		}
+		return ch.a.document(ch.flags.output, got.Raw)
+	}
+	if !ch.flags.wait {
+		ch.a.out.printf("%s is being installed\n", ch.name)
+		ch.a.err.printf("to see how far it is: zae addon status %s\n", ch.name)
+		ch.tellUndo()
+	}
+	return nil
+}
+
+// tellUndo says how to undo what was installed.
+func (ch *change) tellUndo() {
+	if ch.before == nil || ch.before.LastAppliedChart == nil {
+		ch.a.err.printf("to undo it: zae addon remove %s\n", ch.name)
+		return
+	}
+	if was := ch.before.LastAppliedChart; was.Version != "" {
+		ch.a.err.printf("to undo it: zae addon upgrade %s --version %s\n", ch.name, was.Version)
+	}
+}
+
+// settle leaves things as they were before, as far as that can be done, and says what it did. It works
+// on after an interruption, for a bounded time.
+func (ch *change) settle(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ch.a.pace.undo)
+	defer cancel()
+	now, err := ch.c.Get(ctx, ch.name)
+	if ch.before == nil {
+		ch.leave(now, err)
+		return
+	}
+	if err != nil {
+		ch.a.err.printf("could not put %s back: %s\n", ch.name, err)
+		ch.tellLook()
+		return
+	}
+	done, err := ch.putBack(ctx, &now.Doc)
+	switch {
+	case err != nil:
+		ch.a.err.printf("could not put %s back: %s\n", ch.name, err)
+		ch.tellLook()
+	case done:
+		ch.a.err.printf("%s was put back to %s; nothing was installed\n", ch.name, beforeText(ch.before))
+		ch.tellSecrets()
+	}
+}
+
+// leave says what became of an addon that was new.
+func (ch *change) leave(now *client.Answer[apitype.AddonChart], err error) {
+	switch {
+	case fault.CodeOf(err) == fault.NotFound:
+		ch.a.err.printf("%s was not created\n", ch.name)
+	case err != nil:
+		ch.a.err.printf("%s may have been created\n", ch.name)
+		ch.tellLook()
+	case !now.Doc.Suspended:
+		ch.a.err.printf("%s is being installed\n", ch.name)
+		ch.tellLook()
+	default:
+		ch.a.err.printf("%s stays planned, and nothing of it runs\n", ch.name)
+		ch.a.err.printf("to change and install it: zae addon upgrade %s; to install it: zae addon install %s; to drop it: zae addon remove %s\n", ch.name, ch.name, ch.name)
+	}
+}
+
+func (ch *change) tellLook() {
+	ch.a.err.printf("to see what there is: zae addon status %s\n", ch.name)
+}
+
+// putBack restores chart, values and suspension as they were read before the first write, unless somebody
+// else changed the addon since. It tells whether it wrote.
+func (ch *change) putBack(ctx context.Context, now *apitype.AddonChart) (bool, error) {
+	switch {
+	case now.Generation == ch.before.Generation && now.Suspended == ch.before.Suspended:
+		return false, nil // our write did not happen, or changed nothing
+	case ch.asking && !now.Suspended:
+		ch.a.err.printf("the install was accepted: %s is being installed\n", ch.name)
+		ch.tellLook()
+		return false, nil
+	case ch.own == 0 && now.Generation == ch.before.Generation+1 && now.Suspended:
+		// Not known to be ours, but one step on and suspended, as our write would have left it.
+	case now.Generation != ch.own:
+		ch.a.err.printf("%s was changed by somebody else meanwhile, and is left as it is\n", ch.name)
+		ch.tellLook()
+		return false, nil
+	}
+	_, err := ch.c.Patch(ctx, ch.name, restore(now, ch.before))
+	return err == nil, err
+}
+
+// restore is the patch that leads from what is now to what was before.
+func restore(now, before *apitype.AddonChart) apitype.PatchRequest {
+	suspended := before.Suspended
+	patch := apitype.PatchRequest{Suspend: &suspended}
+	if now.Chart != before.Chart {
+		c := before.Chart
+		patch.Chart, patch.Digest = &c.Ref, &c.Digest
+		if c.Version != "" || now.Chart.Version != "" {
+			patch.Version = &c.Version
+		}
+	}
+	if len(now.Values)+len(before.Values) > 0 && !reflect.DeepEqual(now.Values, before.Values) {
+		tree := before.Values
+		if tree == nil {
+			tree = map[string]any{}
+		}
+		patch.Values = &tree
+	}
+	return patch
+}
+
+func beforeText(before *apitype.AddonChart) string {
+	text := strings.Join(nonEmpty(before.Chart.Version), " ")
+	if text == "" {
+		text = "the chart it had"
+	}
+	if before.Suspended {
+		text += ", suspended"
+	}
+	return text
+}
+
+// tellSecrets names what cannot be put back.
+func (ch *change) tellSecrets() {
+	if ch.given == nil {
+		return
+	}
+	if paths := ch.given.secretPaths(); len(paths) > 0 {
+		ch.a.err.printf("not put back, because secret inputs cannot be: %s\n", strings.Join(paths, ", "))
+		ch.a.err.printf("to set one again: zae addon upgrade %s --set-secret PATH\n", ch.name)
+	}
+}
+
+// existing reads an addon; nil when there is none of that name.
+func existing(ctx context.Context, c *client.Client, name string) (*apitype.AddonChart, error) {
+	got, err := c.Get(ctx, name)
+	if fault.CodeOf(err) == fault.NotFound {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &got.Doc, nil
+}
+
+func (g *given) secretsOrNil() map[string]string {
+	if g == nil {
+		return nil
+	}
+	return g.secrets
+}

@@ -1,0 +1,387 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"zaentrum.io/zae/api/v1alpha1"
+	"zaentrum.io/zae/internal/apitype"
+	"zaentrum.io/zae/internal/inputs"
+	"zaentrum.io/zae/internal/values"
+)
+
+// planView is a plan as a person reads it: what the status carries, beside what was there before.
+type planView struct {
+	doc    *apitype.AddonChart
+	before *apitype.AddonChart // nil for a new addon
+	given  *given
+	inputs []inputs.Input
+}
+
+func newPlanView(doc, before *apitype.AddonChart, g *given) *planView {
+	v := &planView{doc: doc, before: before, given: g}
+	if doc.Plan != nil && doc.Plan.ValuesSchema != "" {
+		// A schema that cannot be read is a values error of the plan; there is nothing to add to it here.
+		if s, err := inputs.Parse([]byte(doc.Plan.ValuesSchema)); err == nil {
+			v.inputs = s.Inputs()
+		}
+	}
+	return v
+}
+
+// print writes the plan, the line with the counts last.
+func (v *planView) print(p *printer) {
+	v.printHead(p)
+	n := v.printObjects(p)
+	v.printInputs(p)
+	refused := 0
+	if v.doc.Plan != nil {
+		refused = len(v.doc.Plan.Violations) + len(v.doc.Plan.ValuesErrors)
+	}
+	line := fmt.Sprintf("plan: %d add, %d update, ", n["add"], n["update"])
+	if n["re-run"] > 0 {
+		line += fmt.Sprintf("%d re-run, ", n["re-run"])
+	}
+	line += fmt.Sprintf("%d delete, %d keep, %d refused", n["delete"], n["keep"], refused)
+	p.printf("%s\n", style(bold, line))
+}
+
+func (v *planView) printHead(p *printer) {
+	version, digest := v.doc.Chart.Version, v.doc.Chart.Digest
+	if v.doc.Plan != nil {
+		if c := v.doc.Plan.Chart; c.Version != "" {
+			version = c.Version
+		}
+		if c := v.doc.Plan.Chart; c.Digest != "" {
+			digest = c.Digest
+		}
+	}
+	if last := v.doc.LastAppliedChart; last != nil && last.Version != "" && last.Version != version {
+		version = last.Version + " → " + version
+	}
+	parts := nonEmpty(version, fmt.Sprintf("generation %d", v.doc.Generation), shortDigest(digest))
+	p.printf("%s  %s\n", style(bold, "Plan for "+v.doc.Name), strings.Join(parts, "   "))
+	if v.doc.Plan != nil && v.doc.Plan.Chart.Description != "" {
+		p.printf("  %s\n", v.doc.Plan.Chart.Description)
+	}
+}
+
+// printObjects writes a row per object that comes, changes or goes, and counts every one.
+//
+// The status tells which objects are added and removed and which images change, not whether other
+// fields of an object do: such an object is kept, which is all that is known.
+func (v *planView) printObjects(p *printer) map[string]int {
+	n := map[string]int{}
+	plan := v.doc.Plan
+	if plan == nil || len(plan.Objects)+len(plan.Changes.Removed) == 0 {
+		return n
+	}
+	t := table{indent: "  "}
+	t.row(style(dim, "op"), style(dim, "object"), style(dim, "because"), style(dim, "waits for"))
+	for _, o := range plan.Objects {
+		images := imageChanges(plan.Changes.Images, o)
+		switch {
+		case slices.Contains(plan.Changes.Added, o):
+			n["add"]++
+			t.row(style(green, "add"), o, orDash(workloadText(plan.Workloads, o)), waitsFor(o))
+		case len(images) > 0 && o.Kind == "Job":
+			n["re-run"]++
+			t.row(style(yellow, "re-run"), o, strings.Join(images, ", "), waitsFor(o))
+		case len(images) > 0:
+			n["update"]++
+			t.row(style(yellow, "update"), o, strings.Join(images, ", "), waitsFor(o))
+		default:
+			n["keep"]++
+		}
+	}
+	for _, o := range plan.Changes.Removed {
+		n["delete"]++
+		because := "no longer in the chart"
+		if o.Kind == "PersistentVolumeClaim" {
+			because += ": its data may go with it"
+		}
+		t.row(style(red, "delete"), o, because, "gone")
+	}
+	if n["keep"] > 0 {
+		t.row("keep", count(n["keep"], "object"))
+	}
+	t.print(p)
+	return n
+}
+
+func waitsFor(o v1alpha1.ObjectRef) string {
+	switch o.Kind {
+	case "Deployment":
+		return "rollout"
+	case "Job":
+		return "completion"
+	default:
+		return "-"
+	}
+}
+
+func workloadText(all []v1alpha1.Workload, o v1alpha1.ObjectRef) string {
+	for _, w := range all {
+		if w.Kind != o.Kind || w.Name != o.Name {
+			continue
+		}
+		var parts []string
+		for _, image := range w.Images {
+			parts = append(parts, "image "+image)
+		}
+		for _, port := range w.Ports {
+			parts = append(parts, fmt.Sprintf("port %d", port))
+		}
+		return strings.Join(parts, ", ")
+	}
+	return ""
+}
+
+func imageChanges(all []v1alpha1.ImageChange, o v1alpha1.ObjectRef) []string {
+	var out []string
+	for _, c := range all {
+		if c.Kind == o.Kind && c.Name == o.Name {
+			from, to := c.From, c.To
+			if fr, ft, ok := splitImage(from); ok {
+				if tr, tt, ok := splitImage(to); ok && fr == tr {
+					from, to = ft, tt
+				}
+			}
+			out = append(out, "image "+from+" → "+to)
+		}
+	}
+	return out
+}
+
+// splitImage takes the tag or digest off an image.
+func splitImage(image string) (repository, rest string, ok bool) {
+	if r, d, found := strings.Cut(image, "@"); found {
+		return r, d, true
+	}
+	i := strings.LastIndexByte(image, ':')
+	if i < 0 || strings.Contains(image[i:], "/") {
+		return image, "", false
+	}
+	return image[:i], image[i+1:], true
+}
+
+func (v *planView) printInputs(p *printer) {
+	if len(v.inputs) == 0 {
+		return
+	}
+	p.printf("%s\n", style(bold, "Inputs"))
+	t := table{indent: "  "}
+	for _, in := range v.inputs {
+		if in.Secret {
+			t.row(in.Path, "secret", v.secretState(in))
+			continue
+		}
+		kind := ""
+		if in.Generate != "" {
+			kind = "generated"
+		}
+		t.row(in.Path, kind, v.plainState(in))
+	}
+	t.print(p)
+}
+
+// secretState never shows more than that a secret is there.
+func (v *planView) secretState(in inputs.Input) any {
+	set := slices.Contains(v.doc.SecretKeys, in.Path)
+	_, plain := values.Get(v.doc.Values, strings.Split(in.Path, "."))
+	_, now := v.given.secretsOrNil()[in.Path]
+	switch {
+	case set && now:
+		return "set now"
+	case set:
+		return "set"
+	case plain:
+		return style(yellow, "set in the plain values, where anybody who may read them sees it: give --set-secret "+in.Path)
+	case in.Generate != "":
+		return "generated"
+	case v.missing(in):
+		return style(red, "missing")
+	default:
+		return "not set"
+	}
+}
+
+func (v *planView) plainState(in inputs.Input) any {
+	path := strings.Split(in.Path, ".")
+	now, given := values.Get(v.doc.Values, path)
+	text := "not set"
+	switch {
+	case given:
+		text = shownValue(now)
+		if in.Default != nil {
+			text += "   (chart: " + shownValue(in.Default) + ")"
+		}
+	case v.missing(in):
+		return style(red, "missing")
+	case in.Default != nil:
+		text = shownValue(in.Default) + "   (chart)"
+	case in.Generate != "":
+		text = "generated"
+	}
+	if v.before == nil {
+		return text
+	}
+	was, wasGiven := values.Get(v.before.Values, path)
+	switch {
+	case wasGiven && given && shownValue(was) != shownValue(now):
+		return style(yellow, shownValue(was)+" → "+text)
+	case wasGiven && !given:
+		return style(yellow, shownValue(was)+" → "+text)
+	case !wasGiven && given && len(v.doc.Values) > 0 && v.before.LastAppliedChart != nil:
+		return style(yellow, text+"   (new)")
+	default:
+		return text
+	}
+}
+
+func shownValue(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return "?"
+	}
+	return cut(string(text), 60)
+}
+
+// missing tells whether the plan says that an input has to be given. An input can be missing as part of a
+// whole group that is.
+func (v *planView) missing(in inputs.Input) bool {
+	if v.doc.Plan == nil {
+		return false
+	}
+	for _, e := range v.doc.Plan.ValuesErrors {
+		place, what, _ := strings.Cut(e, ": ")
+		if !strings.HasPrefix(what, "is required") && what != "must not be empty" {
+			continue
+		}
+		if place == in.Path || in.Required && in.Generate == "" && strings.HasPrefix(in.Path, place+".") {
+			return true
+		}
+	}
+	return false
+}
+
+// missingInputs are those that only need to be given.
+func (v *planView) missingInputs() []inputs.Input {
+	var out []inputs.Input
+	for _, in := range v.inputs {
+		if v.missing(in) {
+			out = append(out, in)
+		}
+	}
+	return out
+}
+
+// onlyMissing tells whether giving the missing inputs is all that the plan asks for, as far as it tells.
+func (v *planView) onlyMissing() bool {
+	if v.doc.Plan == nil || len(v.doc.Plan.Violations) > 0 || len(v.missingInputs()) == 0 {
+		return false
+	}
+	for _, e := range v.doc.Plan.ValuesErrors {
+		place, _, _ := strings.Cut(e, ": ")
+		if !slices.ContainsFunc(v.missingInputs(), func(in inputs.Input) bool {
+			return in.Path == place || strings.HasPrefix(in.Path, place+".")
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// howToGive are the flags that give an input.
+func howToGive(in inputs.Input) string {
+	if in.Secret {
+		return "give --set-secret " + in.Path + " (prompt), " + safeWays
+	}
+	what := in.Type
+	if len(in.Enum) > 0 {
+		var all []string
+		for _, e := range in.Enum {
+			all = append(all, shownValue(e))
+		}
+		what = strings.Join(all, "|")
+	}
+	if what == "" {
+		what = "VALUE"
+	}
+	return "give --set " + in.Path + "=" + what
+}
+
+// refusal says why a plan cannot be installed, all of it, with the ways out. It is nil when it can.
+func (v *planView) refusal() error {
+	plan := v.doc.Plan
+	if !plan.Blocked() {
+		switch v.doc.Phase {
+		case v1alpha1.PhasePlanFailed, v1alpha1.PhaseFailed:
+		default:
+			if plan != nil {
+				return nil
+			}
+		}
+		why := v.doc.Message
+		if why == "" {
+			why = "the operator gave no reason"
+		}
+		return planFault("addon %s cannot be planned: %s", v.doc.Name, why)
+	}
+	var lines []detail
+	for _, text := range plan.Violations {
+		lines = append(lines, detail{what: text})
+	}
+	shown := map[string]bool{}
+	for _, text := range plan.ValuesErrors {
+		place, _, _ := strings.Cut(text, ": ")
+		lines = append(lines, detail{what: text})
+		for _, in := range v.inputs {
+			if shown[in.Path] || in.Path != place && (!v.missing(in) || !strings.HasPrefix(in.Path, place+".")) {
+				continue
+			}
+			shown[in.Path] = true
+			lines = append(lines, detail{what: "  " + howToGive(in)})
+		}
+	}
+	n := len(plan.Violations) + len(plan.ValuesErrors)
+	return &detailed{fault: planFault("the plan is refused (%d)", n), lines: lines}
+}
+
+// slips are given values that are no input of the chart while nearly one is.
+func (v *planView) slips() []string {
+	if v.given == nil || len(v.inputs) == 0 {
+		return nil
+	}
+	var known []string
+	for _, in := range v.inputs {
+		known = append(known, in.Path)
+	}
+	var out []string
+	for _, path := range leaves(v.given.values, nil) {
+		if slices.ContainsFunc(known, func(k string) bool { return k == path || strings.HasPrefix(path, k+".") }) {
+			continue
+		}
+		if near := nearest(path, known); near != "" {
+			out = append(out, fmt.Sprintf("%s is no input of the chart; did you mean %s?", path, near))
+		}
+	}
+	return out
+}
+
+// leaves are the dotted paths of everything in a tree that is no object, sorted.
+func leaves(tree map[string]any, at []string) []string {
+	var out []string
+	for k, v := range tree {
+		path := append(slices.Clone(at), k)
+		if below, ok := v.(map[string]any); ok && len(below) > 0 {
+			out = append(out, leaves(below, path)...)
+			continue
+		}
+		out = append(out, values.JoinPath(path))
+	}
+	slices.Sort(out)
+	return out
+}
