@@ -1,0 +1,100 @@
+package portal
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"syscall"
+	"time"
+
+	"zaentrum.io/zae/internal/fault"
+	"zaentrum.io/zae/internal/registry/capability"
+)
+
+const (
+	// manifestTimeout bounds the reading of one manifest (decisions §8).
+	manifestTimeout = 5 * time.Second
+	// maxRedirects bounds how often an addon may send the reader on, within itself.
+	maxRedirects = 3
+)
+
+// errElsewhere says that an addon redirects to another address.
+var errElsewhere = errors.New("redirected elsewhere")
+
+// fetcher reads manifests from addons. It uses no proxy, keeps to the address it is given, and reads no more
+// than a manifest may have.
+type fetcher struct{ client *http.Client }
+
+// newFetcher makes a fetcher; resolve is Options.Resolve.
+func newFetcher(resolve map[string]string) *fetcher {
+	dialer := &net.Dialer{Timeout: manifestTimeout}
+	return &fetcher{client: &http.Client{
+		Timeout: manifestTimeout,
+		Transport: &http.Transport{
+			DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+				if host, _, err := net.SplitHostPort(addr); err == nil {
+					if to, ok := resolve[host]; ok {
+						addr = to
+					}
+				}
+				return dialer.DialContext(ctx, network, addr)
+			},
+			DisableKeepAlives:      true, // minutes go by between two readings
+			DisableCompression:     true, // a small answer must not unpack into a large one
+			MaxResponseHeaderBytes: 16 << 10,
+		},
+		CheckRedirect: func(r *http.Request, via []*http.Request) error {
+			if len(via) > maxRedirects || r.URL.Scheme != via[0].URL.Scheme || r.URL.Host != via[0].URL.Host || r.URL.User != nil {
+				return errElsewhere
+			}
+			return nil
+		},
+	}}
+}
+
+func (f *fetcher) close() { f.client.CloseIdleConnections() }
+
+// manifest reads and checks the manifest that an address serves. Errors are in our words: an addon's answer
+// is not repeated.
+func (f *fetcher) manifest(ctx context.Context, address string) (*capability.Manifest, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address+capability.WellKnownPath, nil)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "%s is no address", shown(address))
+	}
+	request.Header.Set("Accept", "application/json")
+	response, err := f.client.Do(request)
+	if err != nil {
+		return nil, fault.New(fault.Unreachable, "%s %s", address, unreached(err)).Because(err)
+	}
+	defer func() { _ = response.Body.Close() }() // nothing of it is needed any more
+	if response.StatusCode != http.StatusOK {
+		return nil, fault.New(fault.Unreachable, "%s answers %d for its manifest", address, response.StatusCode)
+	}
+	raw, err := io.ReadAll(io.LimitReader(response.Body, capability.MaxBytes+1))
+	if err != nil {
+		return nil, fault.New(fault.Unreachable, "%s %s", address, unreached(err)).Because(err)
+	}
+	return capability.Parse(raw)
+}
+
+// unreached says why an address did not answer.
+func unreached(err error) string {
+	if named, ok := errors.AsType[*net.DNSError](err); ok && named.IsNotFound {
+		return "is no Service that can be found"
+	}
+	if wrapped, ok := errors.AsType[*url.Error](err); ok && wrapped.Timeout() {
+		return "did not answer in time"
+	}
+	switch {
+	case errors.Is(err, errElsewhere):
+		return "redirects elsewhere"
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return "did not answer in time"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "refuses the connection"
+	}
+	return "cannot be reached"
+}

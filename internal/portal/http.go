@@ -1,0 +1,260 @@
+package portal
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	kjson "sigs.k8s.io/json"
+
+	"zaentrum.io/zae/internal/apitype"
+	"zaentrum.io/zae/internal/fault"
+)
+
+// maxBody is the largest request body (decisions §8).
+const maxBody = 1 << 20
+
+// access says who may call an endpoint, and what must be there for it to make sense.
+type access int
+
+const (
+	anybody    access = iota
+	admin             // an admin's bearer
+	chartAdmin        // an admin's bearer, on an instance that can manage chart addons
+)
+
+// call is one request, for the function that answers it.
+type call struct {
+	request *http.Request
+	// name is the addon in the path.
+	name string
+	// mayWait is the request's own context: it ends when the caller goes away.
+	mayWait context.Context
+	// mustEnd goes on when the caller goes away, so that a write is not left half done.
+	mustEnd context.Context
+}
+
+// none is the body of a request that has none.
+type none struct{}
+
+// handle makes a handler of a function: it checks the bearer, reads the body, and writes what the function
+// answers, or the problem. Every answer of the API goes through here.
+func handle[In, Out any](s *Server, who access, status int, do func(*call, In) (Out, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		out, err := answer(s, who, w, r, do)
+		if err != nil {
+			s.problem(w, r, err)
+			return
+		}
+		writeJSON(w, status, "application/json", out)
+	}
+}
+
+func answer[In, Out any](s *Server, who access, w http.ResponseWriter, r *http.Request, do func(*call, In) (Out, error)) (out Out, _ error) {
+	mayWait, cancel := context.WithTimeout(r.Context(), s.o.RequestTimeout)
+	defer cancel()
+	mustEnd, cancelEnd := context.WithTimeout(context.WithoutCancel(r.Context()), s.o.RequestTimeout)
+	defer cancelEnd()
+	if who != anybody {
+		if err := s.auth.requireAdmin(mayWait, r); err != nil {
+			return out, err
+		}
+	}
+	if who == chartAdmin {
+		if err := s.available.require(mayWait); err != nil {
+			return out, err
+		}
+	}
+	var in In
+	if err := decodeBody(w, r, &in); err != nil {
+		return out, err
+	}
+	c := &call{request: r, name: r.PathValue("name"), mayWait: mayWait, mustEnd: mustEnd}
+	if c.name != "" && !possibleName(c.name) {
+		return out, noAddon(c.name)
+	}
+	return do(c, in)
+}
+
+// decodeBody reads a body of exactly one JSON object with known fields only.
+func decodeBody(w http.ResponseWriter, r *http.Request, into any) error {
+	if r.Method == http.MethodGet || r.Method == http.MethodDelete || r.Method == http.MethodHead {
+		return nil
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+			return fault.New(fault.TooLarge, "the body is larger than %d KiB", maxBody>>10)
+		}
+		return fault.New(fault.Malformed, "the body could not be read")
+	}
+	if _, bodiless := into.(*none); bodiless && len(body) == 0 {
+		return nil
+	}
+	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if charset := strings.ToLower(params["charset"]); err != nil || media != "application/json" || charset != "" && charset != "utf-8" {
+		return fault.New(fault.NotJSON, "the body is not declared as JSON").
+			WithHint("send Content-Type: application/json")
+	}
+	return decodeStrict(body, into)
+}
+
+// decodeStrict decodes one JSON object. Names of fields are taken to the letter, unknown and repeated ones are
+// refused by name: a typo in secretValues must not be lost silently. Nothing else of the body is quoted.
+func decodeStrict(body []byte, into any) error {
+	switch trimmed := bytes.TrimSpace(body); {
+	case len(trimmed) == 0:
+		return fault.New(fault.Malformed, "the body is empty")
+	case !utf8.Valid(body):
+		return fault.New(fault.Malformed, "the body is not UTF-8 text")
+	case trimmed[0] != '{':
+		return fault.New(fault.Malformed, "the body is not a JSON object")
+	}
+	strict, err := kjson.UnmarshalStrict(body, into)
+	if err != nil {
+		if is, at := kjson.SyntaxErrorOffset(err); is {
+			return fault.New(fault.Malformed, "the body is not JSON: wrong at byte %d", at)
+		}
+		if typed, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && typed.Field != "" {
+			return fault.New(fault.Malformed, "%s has the wrong type", shown(typed.Field))
+		}
+		return fault.New(fault.Malformed, "the body has a field of the wrong type")
+	}
+	if len(strict) == 0 {
+		return nil
+	}
+	var what []string
+	for _, e := range strict {
+		what = append(what, shown(e.Error()))
+	}
+	slices.Sort(what)
+	return fault.New(fault.Malformed, "%s", strings.Join(slices.Compact(what), "; ")).
+		WithHint("field names are taken to the letter, upper and lower case included")
+}
+
+// shown is a piece of a request that an answer repeats: cut, and without control characters.
+func shown(s string) string {
+	const most = 200
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r == utf8.RuneError {
+			return '?'
+		}
+		return r
+	}, s)
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return s
+}
+
+// httpFault is a fault that this door answers in a way of its own.
+type httpFault struct {
+	*fault.Fault
+	status int
+	header http.Header
+}
+
+func (f *httpFault) Unwrap() error { return f.Fault }
+
+// problem answers an error (RFC 9457).
+func (s *Server) problem(w http.ResponseWriter, r *http.Request, err error) {
+	f := fault.From(err)
+	meaning := f.Code.Means()
+	p := apitype.Problem{
+		Type: "about:blank", Title: meaning.Title, Status: meaning.HTTP, Detail: f.Error(), Code: string(f.Code), Hint: f.Hint,
+	}
+	if own, ok := errors.AsType[*httpFault](err); ok {
+		if own.status != 0 {
+			p.Status = own.status
+			p.Title = strings.ToLower(http.StatusText(own.status))
+		}
+		for name, values := range own.header {
+			w.Header()[name] = values
+		}
+	}
+	switch f.Code {
+	case fault.Internal:
+		// What went wrong inside is for those who run this, not for those who call it.
+		s.log.ErrorContext(r.Context(), "internal error", "route", r.Pattern, "error", err)
+		p.Detail, p.Hint = "something went wrong inside portal-api; its log says what", ""
+	case fault.Unavailable:
+		p.Note = f.Error()
+	}
+	if p.Status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "5")
+	}
+	if o, ok := w.(*observer); ok {
+		o.code = p.Code
+	}
+	writeJSON(w, p.Status, apitype.ProblemType, p)
+}
+
+func writeJSON(w http.ResponseWriter, status int, media string, body any) {
+	out, err := json.Marshal(body)
+	if err != nil { // only a document that JSON cannot hold, and none of ours is one
+		status, out = http.StatusInternalServerError, []byte("{}")
+	}
+	w.Header().Set("Content-Type", media)
+	w.WriteHeader(status)
+	_, _ = w.Write(append(out, '\n')) // a caller that has gone misses nothing
+}
+
+// router registers routes and remembers the methods of each path, for 405.
+type router struct {
+	mux     *http.ServeMux
+	methods map[string][]string
+}
+
+func (r router) route(method, path string, h http.HandlerFunc) {
+	r.mux.HandleFunc(method+" "+path, h)
+	r.methods[path] = append(r.methods[path], method)
+}
+
+// refuseTheRest answers every other method and address with a problem instead of a line of text.
+func (r router) refuseTheRest(s *Server) {
+	for path, methods := range r.methods {
+		if slices.Contains(methods, http.MethodGet) {
+			methods = append(methods, http.MethodHead)
+		}
+		slices.Sort(methods)
+		allow := strings.Join(methods, ", ")
+		r.mux.HandleFunc(path, func(w http.ResponseWriter, req *http.Request) {
+			s.problem(w, req, &httpFault{
+				Fault:  fault.New(fault.Malformed, "this address does not take this method").WithHint("it takes %s", allow),
+				status: http.StatusMethodNotAllowed,
+				header: http.Header{"Allow": {allow}},
+			})
+		})
+	}
+	r.mux.HandleFunc("/", func(w http.ResponseWriter, req *http.Request) {
+		s.problem(w, req, &httpFault{Fault: fault.New(fault.NotFound, "there is nothing at this address"), status: http.StatusNotFound})
+	})
+}
+
+func noAddon(name string) error {
+	return fault.New(fault.NotFound, "there is no chart addon %s", shown(name)).WithHint("zae addon list shows those there are")
+}
+
+func malformed(format string, args ...any) *fault.Fault {
+	return fault.New(fault.Malformed, format, args...)
+}
+
+func invalid(format string, args ...any) *fault.Fault {
+	return fault.New(fault.Invalid, format, args...)
+}
+
+// count is a number with the word it counts.
+func count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}

@@ -1,0 +1,207 @@
+// Package portal is portal-api, the HTTP door: it manages ZaentrumAddon resources for admins and registers
+// the addons that are Ready.
+//
+// It creates Secrets and never reads one, and it never writes an object of an addon: the resource is all it
+// changes. No value of an input or of a Secret, and no text of the API server, which may quote one, reaches
+// an answer or a log line.
+package portal
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"zaentrum.io/zae/api/v1alpha1"
+	"zaentrum.io/zae/internal/apitype"
+	"zaentrum.io/zae/internal/registry"
+)
+
+// Options say how portal-api is set up. Only Registry is required.
+type Options struct {
+	// Client reaches the cluster, and must not read from a cache: what it reads decides what is written. It is
+	// nil outside a cluster. Its scheme is Scheme, or one that holds the same types.
+	Client client.WithWatch
+	// Namespace is the platform's.
+	Namespace string
+	// Registry keeps what is registered. The caller closes it, after Run has returned.
+	Registry registry.Store
+	// Auth says whose bearer tokens are believed.
+	Auth Auth
+	// PublicOrigin is where the portal is seen, such as https://media.example.org; slot addresses are made
+	// absolute with it.
+	PublicOrigin string
+	// PlatformServices are the names of the platform's own Services, which no addon may register as its own.
+	PlatformServices []string
+	// Resolve says where a Service name is reached instead of where the network says: name → host:port. It is
+	// for development, where nothing listens behind a Service.
+	Resolve map[string]string
+	// RefreshInterval is the time after which a registered addon's manifest is read again; 0 means 5 minutes.
+	RefreshInterval time.Duration
+	// RetryInterval is the time after which a failed registration is tried again, doubled with each failure up
+	// to 5 minutes; 0 means one second.
+	RetryInterval time.Duration
+	// RequestTimeout bounds the work for one request; 0 means 20 seconds.
+	RequestTimeout time.Duration
+	// Log gets one line per request and one per change of a registration; nil means none.
+	Log *slog.Logger
+	// Now is the clock; nil means time.Now.
+	Now func() time.Time
+	// Random is where names of Secrets come from; nil means crypto/rand.
+	Random io.Reader
+}
+
+// Scheme holds the types that portal-api reads and writes, for the client in Options.
+func Scheme() (*runtime.Scheme, error) {
+	s := runtime.NewScheme()
+	if err := errors.Join(v1alpha1.AddToScheme(s), corev1.AddToScheme(s), authorizationv1.AddToScheme(s)); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Server is portal-api. Make one with New.
+type Server struct {
+	o         Options
+	log       *slog.Logger
+	now       func() time.Time
+	auth      *authenticator
+	available *availability
+	metrics   *metrics
+	fetch     *fetcher
+	handler   http.Handler
+}
+
+// New makes a portal-api. It reaches for nothing: the cluster and the issuer may come up later.
+func New(o Options) (*Server, error) {
+	if o.Registry == nil {
+		return nil, errors.New("portal: no registry")
+	}
+	if o.Client != nil {
+		if o.Namespace == "" {
+			return nil, errors.New("portal: no namespace")
+		}
+		for _, object := range []runtime.Object{
+			&v1alpha1.ZaentrumAddon{}, &corev1.Secret{}, &authorizationv1.SelfSubjectAccessReview{},
+		} {
+			if _, _, err := o.Client.Scheme().ObjectKinds(object); err != nil {
+				return nil, fmt.Errorf("portal: the client's scheme lacks %T", object)
+			}
+		}
+	}
+	if o.PublicOrigin != "" {
+		u, err := url.Parse(o.PublicOrigin)
+		if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.Path != "" && u.Path != "/" {
+			return nil, errors.New("portal: the public origin is not like https://media.example.org")
+		}
+	}
+	for name, to := range o.Resolve {
+		if _, _, err := net.SplitHostPort(to); err != nil {
+			return nil, fmt.Errorf("portal: %s resolves to something that is not host:port", name)
+		}
+	}
+	if o.RefreshInterval <= 0 {
+		o.RefreshInterval = 5 * time.Minute
+	}
+	if o.RetryInterval <= 0 {
+		o.RetryInterval = time.Second
+	}
+	if o.RequestTimeout <= 0 {
+		o.RequestTimeout = 20 * time.Second
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Random == nil {
+		o.Random = rand.Reader
+	}
+	auth, err := newAuthenticator(o.Auth, o.Now)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		o: o, log: o.Log, now: o.Now, auth: auth, metrics: newMetrics(),
+		available: &availability{client: o.Client, namespace: o.Namespace, now: o.Now},
+		fetch:     newFetcher(o.Resolve),
+	}
+	s.handler = s.routes()
+	return s, nil
+}
+
+// Handler serves the API. It may be used before Run, and after.
+func (s *Server) Handler() http.Handler { return s.handler }
+
+// Close ends the connections that are kept to the issuer and to addons. The server can still be used.
+func (s *Server) Close() {
+	s.auth.close()
+	s.fetch.close()
+}
+
+// routes is the API: every address with what answers it.
+func (s *Server) routes() http.Handler {
+	mux := http.NewServeMux()
+	const charts, chart = apitype.PathAddonCharts, apitype.PathAddonCharts + "/{name}"
+	r := router{mux: mux, methods: map[string][]string{}}
+	r.route("GET", charts, handle(s, admin, http.StatusOK, s.availability))
+	r.route("POST", charts, handle(s, chartAdmin, http.StatusAccepted, s.createChart))
+	r.route("GET", chart, handle(s, chartAdmin, http.StatusOK, s.chart))
+	r.route("PATCH", chart, handle(s, chartAdmin, http.StatusAccepted, s.patchChart))
+	r.route("DELETE", chart, handle(s, chartAdmin, http.StatusOK, s.deleteChart))
+	r.route("POST", chart+"/install", handle(s, chartAdmin, http.StatusAccepted, s.installChart))
+	r.route("GET", apitype.PathAddons, handle(s, admin, http.StatusOK, s.addons))
+	r.route("GET", apitype.PathDiscovery, handle(s, anybody, http.StatusOK, s.discovery))
+	r.route("GET", "/healthz", s.healthy)
+	r.route("GET", "/readyz", s.ready)
+	r.route("GET", "/metrics", s.metrics.serve)
+	r.refuseTheRest(s)
+	return s.observed(mux)
+}
+
+// HTTPServer is a server for Handler on an address, with limits on time and headers.
+func (s *Server) HTTPServer(addr string) *http.Server {
+	return &http.Server{
+		Addr:              addr,
+		Handler:           s.handler,
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       30 * time.Second,
+		WriteTimeout:      s.o.RequestTimeout + 30*time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+}
+
+func (s *Server) healthy(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, "ok\n") }
+
+// ready tells whether requests can be served. The cluster and the issuer do not count: what needs them says
+// so itself, and everything else works without.
+func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
+	defer cancel()
+	if err := s.o.Registry.Ping(ctx); err != nil {
+		s.log.Error("registry cannot be read", "error", err)
+		writeText(w, http.StatusServiceUnavailable, "the registry cannot be read\n")
+		return
+	}
+	writeText(w, http.StatusOK, "ok\n")
+}
+
+func writeText(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, text) // a caller that has gone misses nothing
+}
