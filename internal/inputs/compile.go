@@ -263,6 +263,7 @@ func (n namesSchema) Validate(ctx *jsonschema.ValidatorContext, v any) {
 
 // meter bounds the work of one validation.
 type meter struct {
+	budget   int // units each validation may spend
 	left     int
 	programs int // size of all patterns together
 }

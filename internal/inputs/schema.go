@@ -44,7 +44,7 @@ func Parse(schema []byte) (s *Schema, err error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &meter{left: maxWork}
+	m := &meter{budget: maxWork, left: maxWork}
 	compiled, err := compile(g, m)
 	if err != nil {
 		return nil, err

@@ -43,7 +43,7 @@ func (s *Schema) validate(values map[string]any) (found []string) {
 			found = []string{wholePath + ": cannot be validated against the schema"}
 		}
 	}()
-	s.meter.left, s.meter.programs = maxWork, 0
+	s.meter.left, s.meter.programs = s.meter.budget, 0
 	err := s.compiled.Validate(values)
 	if err == nil {
 		return nil

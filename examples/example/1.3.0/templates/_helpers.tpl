@@ -1,4 +1,4 @@
-{{/* What every pod of the addon has: who it runs as and how it may pull its image. */}}
+{{/* What every pod of the addon has: an account without a token, and how it may pull its image. */}}
 {{- define "example.pod" -}}
 serviceAccountName: example
 automountServiceAccountToken: false
@@ -14,10 +14,13 @@ hostAliases:
     hostnames:
       - {{ (urlParse $.Values.zaentrum.issuer).hostname | quote }}
 {{- end }}
-securityContext:
-  runAsNonRoot: true
-  seccompProfile:
-    type: RuntimeDefault
+{{- end -}}
+
+{{/* Who every pod of the addon runs as: nobody in particular. */}}
+{{- define "example.user" -}}
+runAsNonRoot: true
+seccompProfile:
+  type: RuntimeDefault
 {{- end -}}
 
 {{/* What every container of the addon has. */}}
