@@ -1,0 +1,188 @@
+package render
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+
+	helmchart "helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+
+	"zaentrum.io/zae/api/v1alpha1"
+	"zaentrum.io/zae/internal/chart"
+	"zaentrum.io/zae/internal/manifest"
+)
+
+// KubeVersion is the Kubernetes version that templates see, whatever the cluster's is, so that a chart
+// renders the same everywhere.
+const KubeVersion = "v1.37.0"
+
+const (
+	kubeMajor   = "1"
+	kubeMinor   = "37"
+	helmVersion = "v3.22.0"
+
+	maxOutput = 16 << 20 // bytes that all templates of a chart may render together
+)
+
+// Input is what is rendered.
+type Input struct {
+	Chart     *chart.Chart
+	Name      string // of the release
+	Namespace string
+	// Values are the chart's defaults with everything laid over them: a default that is missing was
+	// deleted. The defaults of bundled charts are added here. They are only read.
+	Values map[string]any
+}
+
+// Render renders a chart. The strings say where rendering failed, sorted and without any text that a
+// template or a value produced; there is a set only when there are none.
+//
+// Objects come in the order of their files' names and, in a file, of its documents. Lists are expanded;
+// notes, partials and test hooks are left out (decisions §4). When ctx ends, Render returns without waiting
+// for the templates, which then run to their end on their own.
+func Render(ctx context.Context, in Input) (manifest.Set, []string) {
+	if ctx.Err() != nil {
+		return nil, []string{givenUp(ctx)}
+	}
+	type result struct {
+		set  manifest.Set
+		errs []string
+	}
+	// Copies are made here: the caller may change what it gave once Render has returned.
+	values := cloneMap(in.Values)
+	done := make(chan result, 1)
+	go func() {
+		var r result
+		defer func() {
+			if recover() != nil { // its text may quote a value
+				r = result{errs: []string{"rendering failed"}}
+			}
+			done <- r
+		}()
+		r.set, r.errs = render(ctx, in.Chart, in.Name, in.Namespace, values)
+	}()
+	select {
+	case r := <-done:
+		return r.set, r.errs
+	case <-ctx.Done():
+		return nil, []string{givenUp(ctx)}
+	}
+}
+
+func givenUp(ctx context.Context) string {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return "rendering did not finish in time"
+	}
+	return "rendering was given up"
+}
+
+func render(ctx context.Context, c *chart.Chart, name, namespace string, values map[string]any) (manifest.Set, []string) {
+	h := cloneChart(c.Helm())
+	files, err := execute(h, name, namespace, values)
+	if err != nil {
+		return nil, []string{where(err, h)}
+	}
+	size := 0
+	for _, text := range files {
+		size += len(text)
+	}
+	if size > maxOutput {
+		return nil, []string{fmt.Sprintf("the templates render %d bytes, the limit is %d", size, maxOutput)}
+	}
+	return objects(ctx, h.Name(), files)
+}
+
+// execute renders all templates of the chart to text, by file. It changes the chart and the values.
+func execute(h *helmchart.Chart, name, namespace string, values map[string]any) (map[string]string, error) {
+	platform, hasPlatform := values[v1alpha1.PlatformKey]
+	if hasPlatform {
+		platform = clone(platform)
+	}
+	nullDeleted(values, h.Values, true)
+	if err := resolve(h, values); err != nil {
+		return nil, err
+	}
+	if err := coalesce(h, values, false, ""); err != nil {
+		return nil, err
+	}
+	if hasPlatform {
+		// Nothing a chart has under this key, or imports from a bundled chart, is mixed into it.
+		values[v1alpha1.PlatformKey] = platform
+	}
+	return engine.Engine{}.Render(h, chartutil.Values{
+		"Chart":        h.Metadata,
+		"Capabilities": capabilities(),
+		"Release": map[string]any{
+			"Name":      name,
+			"Namespace": namespace,
+			"Revision":  1,
+			"IsInstall": true,
+			"IsUpgrade": false,
+			"Service":   "Helm",
+		},
+		"Values": chartutil.Values(values),
+	})
+}
+
+// capabilities are what templates see of a cluster and of Helm. Helm's own defaults depend on how the
+// program was linked and on whether it is a test.
+func capabilities() *chartutil.Capabilities {
+	c := &chartutil.Capabilities{
+		KubeVersion: chartutil.KubeVersion{Version: KubeVersion, Major: kubeMajor, Minor: kubeMinor},
+		APIVersions: slices.Clone(chartutil.DefaultVersionSet),
+	}
+	slices.Sort(c.APIVersions)
+	c.HelmVersion.Version = helmVersion
+	return c
+}
+
+// cloneChart copies what rendering changes: metadata, values and the tree. Templates and files are shared,
+// since nothing writes to them.
+func cloneChart(h *helmchart.Chart) *helmchart.Chart {
+	m := *h.Metadata
+	m.Annotations = cloneStrings(m.Annotations)
+	m.Dependencies = nil
+	for _, d := range h.Metadata.Dependencies {
+		dep := *d
+		dep.ImportValues, _ = clone(d.ImportValues).([]any)
+		m.Dependencies = append(m.Dependencies, &dep)
+	}
+	out := &helmchart.Chart{
+		Metadata:  &m,
+		Templates: h.Templates,
+		Values:    cloneMap(h.Values),
+		Schema:    h.Schema,
+		Files:     h.Files,
+	}
+	for _, sub := range h.Dependencies() {
+		out.AddDependency(cloneChart(sub))
+	}
+	return out
+}
+
+func cloneStrings(m map[string]string) map[string]string {
+	if m == nil {
+		return nil
+	}
+	out := make(map[string]string, len(m))
+	for k, v := range m {
+		out[k] = v
+	}
+	return out
+}
+
+// templates are the names by which Helm's errors call the templates of a chart and of those bundled with it.
+func templates(h *helmchart.Chart) []string {
+	var names []string
+	for _, t := range h.Templates {
+		names = append(names, path.Join(h.ChartFullPath(), t.Name))
+	}
+	for _, sub := range h.Dependencies() {
+		names = append(names, templates(sub)...)
+	}
+	return names
+}

@@ -1,0 +1,1 @@
+{{ define "numbers.twice" }}{{ mul 2 .Values.big }}{{ end }}
