@@ -41,6 +41,9 @@ func chartCRDs(s *scope) []hit {
 
 func primaryService(s *scope) []hit {
 	name := s.primary()
+	if s.NotRendered {
+		return nil
+	}
 	return one(name != "" && !s.services[name],
 		"no Service named "+clean(name, maxName)+", which annotation "+v1alpha1.ChartAnnotationPrimary+" names")
 }

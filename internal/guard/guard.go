@@ -18,6 +18,9 @@ type Facts struct {
 	Namespace string // the platform's namespace, which is the addon's
 	Chart     ChartFacts
 	Objects   manifest.Set // as rendered, in the chart's order
+	// NotRendered tells that the objects are not known, since values are missing or wrong: then nothing is
+	// said about an object that is not there.
+	NotRendered bool
 
 	// What the platform hands to charts under .Values.zaentrum and they may use without rendering it.
 	MediaClaim       string   // zaentrum.media.claimName

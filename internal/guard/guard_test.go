@@ -2,6 +2,9 @@ package guard
 
 import (
 	"encoding/json"
+"os"
+"time"
+"fmt"
 	"reflect"
 	"regexp"
 	"slices"

@@ -44,11 +44,14 @@ func claimSelector(_ *scope, o *object) []hit {
 	return filled("selects an existing volume by its labels", o.root.at("spec", "selector"))
 }
 
+// manyObjects is the number of objects from which on not every Service is held against every workload.
+const manyObjects = 1000
+
 // serviceSelectsOwnPods warns of a selector that fits none of the chart's pods: it fits somebody else's,
 // or nothing.
 func serviceSelectsOwnPods(s *scope, o *object) []hit {
 	selector := o.root.at("spec", "selector")
-	if selector.blank() {
+	if selector.blank() || len(s.objects) > manyObjects {
 		return nil
 	}
 	for _, w := range s.objects {

@@ -194,7 +194,7 @@ func special(t reflect.Type) func(any) string {
 			case int64, float64:
 				return ""
 			case string:
-				if _, err := resource.ParseQuantity(q); err == nil {
+				if quantity(q) {
 					return ""
 				}
 			}
