@@ -3,6 +3,7 @@ package inputs
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -131,6 +132,40 @@ func TestInputs(t *testing.T) {
 				t.Error(d)
 			}
 		})
+	}
+}
+
+func TestDefaultsAndEnumsKeepTheirTypes(t *testing.T) {
+	s := parse(t, `{"properties":{
+		"i":{"type":"integer","default":10737418240,"enum":[1,10737418240]},
+		"n":{"type":"number","default":0.5},
+		"e":{"type":"number","default":1e2},
+		"huge":{"type":"number","default":1e399},
+		"b":{"type":"boolean","default":false},
+		"l":{"type":"array","default":[1,"x",{"a":null}]},
+		"both":{"allOf":[{"enum":["a","b"]},{"enum":["b","c"]}]},
+		"secret":{"type":"string","writeOnly":true,"default":"c4n4ry"}
+	}}`)
+	want := map[string][2]any{
+		"i": {int64(10737418240), []any{int64(1), int64(10737418240)}}, "n": {0.5, []any(nil)}, "e": {int64(100), []any(nil)},
+		"huge": {math.MaxFloat64, []any(nil)}, "b": {false, []any(nil)},
+		"l": {[]any{int64(1), "x", map[string]any{"a": nil}}, []any(nil)}, "both": {nil, []any{"b"}}, "secret": {nil, []any(nil)},
+	}
+	got := map[string][2]any{}
+	for _, in := range s.Inputs() {
+		got[in.Path] = [2]any{in.Default, in.Enum}
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	if _, err := json.Marshal(s.Inputs()); err != nil {
+		t.Error(err)
+	}
+	if in, ok := s.Input("n"); !ok || in.Type != TypeNumber {
+		t.Errorf("%+v", in)
+	}
+	if _, ok := s.Input("nope"); ok {
+		t.Error("an input that is none is found")
 	}
 }
 

@@ -3,8 +3,11 @@ package inputs
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -117,6 +120,40 @@ func TestASchemaServesSeveralAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+func TestNothingIsEverFetched(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int32
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		_, _ = w.Write([]byte("true"))
+	}))
+	defer srv.Close()
+	for name, schema := range map[string]string{
+		"$ref":                       `{"$ref":"URL/s"}`,
+		"$ref below a base":          `{"$id":"URL/","properties":{"a":{"$ref":"s"}}}`,
+		"$ref by its own base":       `{"$id":"URL/","properties":{"a":{"$ref":"URL/#/definitions/x"}},"definitions":{"x":true}}`,
+		"$ref in an odd place":       `{"properties":{"a":{"$ref":"#/x"}},"x":{"items":{"$ref":"URL/s"}}}`,
+		"$ref beside $ref's sibling": `{"properties":{"a":{"$ref":"#/definitions/b","items":{"$ref":"URL/s"}}},"definitions":{"b":true}}`,
+		"the dialect":                `{"$schema":"URL/s"}`,
+		"a dialect below":            `{"properties":{"a":{"$id":"URL/a","$schema":"URL/s"}}}`,
+		"names":                      `{"propertyNames":{"$ref":"URL/s"}}`,
+		"our own keyword":            `{"zae-propertyNames":"URL/s","format":"zae-1-1"}`,
+		"data that looks like one":   `{"enum":[{"$ref":"URL/s"}],"default":{"$ref":"URL/s"},"const":{"$ref":"URL/s"},"unknown":{"$ref":"URL/s"}}`,
+		"newer keywords":             `{"$recursiveRef":"URL/s","$dynamicRef":"URL/s","unevaluatedProperties":{"$ref":"URL/s"},"$defs":{"a":{"$ref":"URL/s"}}}`,
+		"a file":                     `{"properties":{"a":{"$ref":"file:///etc/hostname"}}}`,
+		"a meta-schema":              `{"properties":{"a":{"$ref":"http://json-schema.org/draft-07/schema#"}}}`,
+	} {
+		s, err := Parse([]byte(strings.ReplaceAll(schema, "URL", srv.URL)))
+		if err == nil {
+			s.Validate(map[string]any{"a": map[string]any{"b": []any{"c"}}})
+		}
+		if n := asked.Load(); n > 0 {
+			t.Errorf("%s: the server was asked", name)
+			asked.Store(0)
+		}
+	}
 }
 
 func FuzzParse(f *testing.F) {

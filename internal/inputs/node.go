@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"math"
 	"strconv"
 	"strings"
 
@@ -111,7 +112,8 @@ func number(n json.Number) any {
 	if i, err := n.Int64(); err == nil {
 		return i
 	}
-	f, _ := n.Float64() // out of range: the nearest there is
+	f, _ := n.Float64()
+	f = max(-math.MaxFloat64, min(math.MaxFloat64, f)) // JSON has no infinity
 	if f == float64(int64(f)) && f < 1<<53 && f > -(1<<53) {
 		return int64(f)
 	}

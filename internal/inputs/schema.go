@@ -16,6 +16,7 @@ type Schema struct {
 	compiled         *jsonschema.Schema // nil: everything is allowed
 	inputs           []Input
 	groups           []Group
+	warnings         []Warning
 	declaresPlatform bool
 
 	mu    sync.Mutex // held while validating: the meter belongs to one validation at a time
@@ -58,6 +59,7 @@ func Parse(schema []byte) (s *Schema, err error) {
 		compiled:         compiled,
 		inputs:           d.inputs,
 		groups:           d.groups,
+		warnings:         warn(g, root, d.inputs),
 		declaresPlatform: root.declares(v1alpha1.PlatformKey),
 		meter:            m,
 	}, nil

@@ -97,7 +97,7 @@ func TestValidateTakesEveryGoNumber(t *testing.T) {
 
 func TestANilSchemaAllowsEverything(t *testing.T) {
 	var s *Schema
-	if s.Validate(map[string]any{"a": 1}) != nil || s.Inputs() != nil || s.Groups() != nil || s.DeclaresPlatform() {
+	if s.Validate(map[string]any{"a": 1}) != nil || s.Inputs() != nil || s.Groups() != nil || s.Warnings() != nil || s.DeclaresPlatform() {
 		t.Error("a nil schema asks for something")
 	}
 }
