@@ -2,9 +2,6 @@ package guard
 
 import (
 	"encoding/json"
-"os"
-"time"
-"fmt"
 	"reflect"
 	"regexp"
 	"slices"
