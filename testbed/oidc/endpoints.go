@@ -16,22 +16,30 @@ import (
 	zoidc "github.com/zitadel/oidc/v3/pkg/oidc"
 )
 
-// The provider's paths; clients learn all but the last three from the discovery document.
+// The provider's paths. Clients learn the first ones from the discovery document; people see the others.
 const (
-	authorizePath     = "/authorize"
-	tokenPath         = "/token"
-	deviceAuthPath    = "/device_authorization"
-	userinfoPath      = "/userinfo"
-	revokePath        = "/revoke"
-	introspectPath    = "/introspect"
-	endSessionPath    = "/end_session"
-	keysPath          = "/keys"
-	loginPath         = "/login"
-	devicePath        = "/device"
-	TestbedTokenPath  = "/testbed/token" // POST user, client: an access token as text
-	TestbedDevicePath = devicePath       // POST user_code, user, action=approve or deny
-	maxForm           = 1 << 20
+	authorizePath  = "/authorize"
+	tokenPath      = "/token"
+	deviceAuthPath = "/device_authorization"
+	userinfoPath   = "/userinfo"
+	revokePath     = "/revoke"
+	introspectPath = "/introspect"
+	endSessionPath = "/end_session"
+	keysPath       = "/keys"
+	loginPath      = "/login"
+	devicePath     = "/device"
 )
+
+// Paths for scripts, see [PostForm].
+const (
+	// TestbedTokenPath takes user and client, and answers with an access token as text.
+	TestbedTokenPath = "/testbed/token"
+	// TestbedDevicePath takes user_code, user and action (approve or deny): the verification page's form.
+	TestbedDevicePath = devicePath
+)
+
+// maxForm is the size of a request, in bytes, that is read.
+const maxForm = 1 << 20
 
 // note is what the log says about a request beside its path: never anything that was sent, unless it is known.
 type note struct {
@@ -566,7 +574,7 @@ func (p *Provider) testbedToken(w http.ResponseWriter, r *http.Request) note {
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	fmt.Fprintln(w, token)
-	return note{client: client, user: user}
+	return note{client: client, user: user} // both are known, or there would be no token
 }
 
 // fail answers with an OAuth error.
