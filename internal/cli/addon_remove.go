@@ -148,6 +148,9 @@ func (a *app) tellReturn(doc *apitype.AddonChart, kept bool) {
 	if doc.Chart.Version != "" && strings.HasPrefix(doc.Chart.Ref, "oci://") {
 		parts = append(parts, "--version", doc.Chart.Version)
 	}
+	if doc.Chart.Digest != "" {
+		parts = append(parts, "--digest", doc.Chart.Digest)
+	}
 	parts = append(parts, "--name", doc.Name)
 	if kept {
 		for _, path := range slices.Sorted(maps.Keys(doc.SecretRefs)) {

@@ -42,7 +42,7 @@ func (l *lines) next() (string, error) {
 	}
 }
 
-type answer struct {
+type reply struct {
 	text string
 	err  error
 }
@@ -54,10 +54,10 @@ func (a *app) ask(ctx context.Context, question string, read func() (string, err
 		return "", context.Cause(ctx)
 	}
 	a.err.printf("%s ", question)
-	got := make(chan answer, 1)
+	got := make(chan reply, 1)
 	go func() {
 		text, err := read()
-		got <- answer{text, err}
+		got <- reply{text, err}
 	}()
 	select {
 	case <-ctx.Done():

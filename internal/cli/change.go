@@ -27,6 +27,9 @@ type change struct {
 	wrote     bool  // something was written, or may have been
 	installed bool  // the install was accepted
 	asking    bool  // the install was sent
+	refused   bool  // the last plan shown cannot be installed
+
+	chartChanged bool // another chart or version than the one that ran is installed
 }
 
 // planFault is a plan that cannot be installed.
@@ -89,7 +92,9 @@ func (ch *change) decide(ctx context.Context) error {
 		}
 		v := newPlanView(&got.Doc, ch.before, ch.given)
 		ch.show(v)
+		ch.chartChanged = ch.before != nil && got.Doc.Chart != ch.before.Chart
 		refusal := v.refusal()
+		ch.refused = refusal != nil
 		if refusal == nil {
 			break
 		}
@@ -254,14 +259,31 @@ func (ch *change) after(ctx context.Context) error {
 	return nil
 }
 
-// tellUndo says how to undo what was installed.
+// tellUndo says how to undo what was installed, as far as one command can.
 func (ch *change) tellUndo() {
 	if ch.before == nil || ch.before.LastAppliedChart == nil {
 		ch.a.err.printf("to undo it: zae addon remove %s\n", ch.name)
 		return
 	}
-	if was := ch.before.LastAppliedChart; was.Version != "" {
-		ch.a.err.printf("to undo it: zae addon upgrade %s --version %s\n", ch.name, was.Version)
+	args := []string{"zae addon upgrade", ch.name}
+	if ch.chartChanged {
+		was := ch.before.LastAppliedChart
+		args = append(args, "--chart", was.Ref)
+		if was.Version != "" {
+			args = append(args, "--version", was.Version)
+		}
+	}
+	if ch.given != nil {
+		for _, path := range leaves(ch.given.values, nil) {
+			was, there := values.Get(ch.before.Values, strings.Split(path, "."))
+			if !there {
+				return // no flag takes a value out again
+			}
+			args = append(args, "--set", path+"="+shownValue(was))
+		}
+	}
+	if len(args) > 2 {
+		ch.a.err.printf("to undo it: %s\n", strings.Join(args, " "))
 	}
 }
 
@@ -304,7 +326,11 @@ func (ch *change) leave(now *client.Answer[apitype.AddonChart], err error) {
 		ch.tellLook()
 	default:
 		ch.a.err.printf("%s stays planned, and nothing of it runs\n", ch.name)
-		ch.a.err.printf("to change and install it: zae addon upgrade %s; to install it: zae addon install %s; to drop it: zae addon remove %s\n", ch.name, ch.name, ch.name)
+		way := "to install it: zae addon install "
+		if ch.refused {
+			way = "to change it: zae addon upgrade "
+		}
+		ch.a.err.printf("%s%s; to drop it: zae addon remove %s\n", way, ch.name, ch.name)
 	}
 }
 

@@ -28,6 +28,8 @@ type Process struct {
 	Stderr io.Writer
 	// ConfigDir is the person's directory for configuration, under which zae has its own.
 	ConfigDir func() (string, error)
+	// CacheDir is the person's directory for what can be fetched again, under which zae has its own.
+	CacheDir func() (string, error)
 	Now       func() time.Time
 }
 

@@ -17,6 +17,8 @@ import (
 func commands() []func(*app) *cobra.Command {
 	return []func(*app) *cobra.Command{
 		newAddon,
+	newServeAPI,
+	newServeOperator,
 		newLogin,
 		newLogout,
 		newVersion,

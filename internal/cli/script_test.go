@@ -1,0 +1,369 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+
+	"zaentrum.io/zae/internal/apitype"
+)
+
+var update = flag.Bool("update", false, "write the expected output of scripts anew")
+
+func TestMain(m *testing.M) {
+	testscript.Main(leakChecked{m}, map[string]func(){"zae": testZae})
+}
+
+// leakChecked fails a test run that leaves goroutines.
+type leakChecked struct{ m *testing.M }
+
+func (l leakChecked) Run() int {
+	code := l.m.Run()
+	if code == 0 {
+		if err := goleak.Find(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
+	return code
+}
+
+// testZae is the program with a quicker pace.
+func testZae() {
+	os.Exit(run(Process{
+		Args: os.Args[1:], Env: os.LookupEnv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		ConfigDir: os.UserConfigDir, Now: time.Now,
+	}, pace{
+		pollFirst: 2 * time.Millisecond, pollMost: 20 * time.Millisecond,
+		stall: 50 * time.Millisecond, registration: 50 * time.Millisecond,
+		grace: 2 * time.Second, undo: 5 * time.Second,
+	}))
+}
+
+const portalKey = "portal"
+
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	testscript.Run(t, testscript.Params{
+		Dir:                filepath.Join("testdata", "script"),
+		UpdateScripts:      *update,
+		RequireUniqueNames: true,
+		Setup: func(e *testscript.Env) error {
+			p := newFakePortal()
+			e.Defer(p.close)
+			e.Values[portalKey] = p
+			e.Setenv("ZAE_URL", p.srv.URL)
+			e.Setenv("ZAE_TOKEN", fakeToken)
+			e.Setenv("XDG_CONFIG_HOME", filepath.Join(e.WorkDir, "config"))
+			e.Setenv("HOME", e.WorkDir)
+			e.Setenv("TERM", "xterm")
+			e.Setenv("GOCOVERDIR", os.Getenv("GOCOVERDIR"))
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits":  cmdExits,
+			"term":   cmdTerm,
+			"portal": cmdPortal,
+			"plan":   cmdPlan,
+			"addon":  cmdAddon,
+			"frames": cmdFrames,
+			"writes": cmdWrites,
+			"mode":   cmdMode,
+		},
+	})
+}
+
+func portalOf(ts *testscript.TestScript) *fakePortal { return ts.Value(portalKey).(*fakePortal) }
+
+// portal MODE makes the fake portal behave in a way, from now on.
+func cmdPortal(ts *testscript.TestScript, _ bool, args []string) {
+	p := portalOf(ts)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.mode = args[0]
+}
+
+// plan VERSION FILE is what the fake operator plans for a version.
+func cmdPlan(ts *testscript.TestScript, _ bool, args []string) {
+	var fp fakePlan
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[1])), &fp))
+	if schema := args[2:]; len(schema) > 0 {
+		fp.Plan.ValuesSchema = ts.ReadFile(schema[0])
+	}
+	p := portalOf(ts)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.plans[args[0]] = fp
+}
+
+// addon FILE is an addon that is there already.
+func cmdAddon(ts *testscript.TestScript, _ bool, args []string) {
+	one := &fakeAddon{seen: 1}
+	dec := json.NewDecoder(strings.NewReader(ts.ReadFile(args[0])))
+	dec.UseNumber()
+	ts.Check(dec.Decode(&one.AddonChart))
+	if one.SecretRefs == nil {
+		one.SecretRefs = map[string]apitype.SecretRef{}
+	}
+	p := portalOf(ts)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.addons[one.Name] = one
+}
+
+// frames FILE are the statuses that follow an install, one per look, the last one staying.
+func cmdFrames(ts *testscript.TestScript, _ bool, args []string) {
+	p := portalOf(ts)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[0])), &p.frames))
+}
+
+// writes FILE compares the requests that were no GET with a file; without one there must be none.
+func cmdWrites(ts *testscript.TestScript, _ bool, args []string) {
+	got, want := portalOf(ts).writes(), ""
+	if len(args) > 0 {
+		if *update {
+			ts.Check(os.WriteFile(ts.MkAbs("writes.got"), []byte(got), 0o600))
+			ts.Logf("writes:\n%s", got)
+		}
+		want = ts.ReadFile(args[0])
+	}
+	if got != want {
+		ts.Fatalf("writes are\n%s\nwant\n%s", got, want)
+	}
+}
+
+// mode FILE MODE checks the permissions of a file.
+func cmdMode(ts *testscript.TestScript, _ bool, args []string) {
+	info, err := os.Stat(ts.MkAbs(args[0]))
+	ts.Check(err)
+	if got := fmt.Sprintf("%o", info.Mode().Perm()); got != args[1] {
+		ts.Fatalf("%s has mode %s, want %s", args[0], got, args[1])
+	}
+}
+
+// environ is the script's environment as far as the program looks at it.
+func environ(ts *testscript.TestScript) []string {
+	var env []string
+	for _, name := range []string{"PATH", "HOME", "XDG_CONFIG_HOME", "ZAE_URL", "ZAE_TOKEN", "TERM", "NO_COLOR", "CI", "GOCOVERDIR", "SECRET"} {
+		if v := ts.Getenv(name); v != "" {
+			env = append(env, name+"="+v)
+		}
+	}
+	return env
+}
+
+func command(ts *testscript.TestScript, args []string) *exec.Cmd {
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Dir = ts.MkAbs(".")
+	cmd.Env = environ(ts)
+	return cmd
+}
+
+// exits [-in FILE] [-signal INT|TERM@TEXT] STATUS zae … runs the program without a terminal. The signal is
+// sent once a request that contains the text has come.
+func cmdExits(ts *testscript.TestScript, _ bool, args []string) {
+	var stdin io.Reader
+	var sig, at string
+	for strings.HasPrefix(args[0], "-") {
+		switch args[0] {
+		case "-in":
+			stdin = strings.NewReader(ts.ReadFile(args[1]))
+		case "-signal":
+			sig, at, _ = strings.Cut(args[1], "@")
+		default:
+			ts.Fatalf("unknown option %s", args[0])
+		}
+		args = args[2:]
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	cmd := command(ts, args[1:])
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, ts.Stdout(), ts.Stderr()
+	ts.Check(cmd.Start())
+	if sig != "" {
+		signalAt(ts, cmd.Process, sig, at)
+	}
+	checkExit(ts, cmd.Wait(), want)
+}
+
+func signalAt(ts *testscript.TestScript, p *os.Process, sig, at string) {
+	s := syscall.SIGINT
+	if sig == "TERM" {
+		s = syscall.SIGTERM
+	}
+	p2 := portalOf(ts)
+	for range 2000 {
+		if len(p2.requests(at)) > 0 {
+			ts.Check(p.Signal(s))
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	_ = p.Kill()
+	ts.Fatalf("no request with %q came", at)
+}
+
+func checkExit(ts *testscript.TestScript, err error, want int) {
+	got := 0
+	var ee *exec.ExitError
+	if errors.As(err, &ee) {
+		got = ee.ExitCode()
+	} else {
+		ts.Check(err)
+	}
+	if got != want {
+		ts.Fatalf("exit status %d, want %d", got, want)
+	}
+}
+
+// term [-pipe] [-width N] STATUS DIALOGUE zae … runs the program on a terminal and follows a dialogue: lines
+// "expect TEXT", "type TEXT" and "key ctrl-c". What the terminal showed is stdout for what follows; with
+// -pipe the program's standard output is a pipe, shown as stdout, and the terminal is stderr.
+func cmdTerm(ts *testscript.TestScript, _ bool, args []string) {
+	pipe, width := false, 200
+	for strings.HasPrefix(args[0], "-") {
+		if args[0] == "-pipe" {
+			pipe = true
+		} else {
+			n, err := strconv.Atoi(args[1])
+			ts.Check(err)
+			width, args = n, args[1:]
+		}
+		args = args[1:]
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	master, slave, err := openTerminal(width)
+	ts.Check(err)
+	defer func() { _ = master.Close() }()
+	cmd := command(ts, args[2:])
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+	screenTo := ts.Stdout()
+	if pipe {
+		cmd.Stdout, screenTo = ts.Stdout(), ts.Stderr()
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 0}
+	ts.Check(cmd.Start())
+	_ = slave.Close()
+	s := &screen{changed: make(chan struct{}, 1)}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = io.Copy(s, master) // ends with an error once the program has closed its side
+	}()
+	problem := s.follow(master, ts.ReadFile(args[1]))
+	if problem != nil {
+		_ = cmd.Process.Kill()
+	}
+	err = cmd.Wait()
+	<-done
+	_, _ = screenTo.Write(s.text())
+	if problem != nil {
+		ts.Fatalf("%v", problem)
+	}
+	checkExit(ts, err, want)
+}
+
+// screen collects what a terminal shows.
+type screen struct {
+	mu      sync.Mutex
+	buf     bytes.Buffer
+	changed chan struct{}
+}
+
+func (s *screen) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.buf.Write(b)
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+	return len(b), nil
+}
+
+// text is what was shown, with the line ends of a file.
+func (s *screen) text() []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return bytes.ReplaceAll(s.buf.Bytes(), []byte("\r\n"), []byte("\n"))
+}
+
+func (s *screen) follow(keyboard io.Writer, dialogue string) error {
+	from := 0
+	for line := range strings.Lines(dialogue) {
+		verb, what, _ := strings.Cut(strings.TrimRight(line, "\n"), " ")
+		switch verb {
+		case "expect":
+			deadline := time.After(20 * time.Second)
+			for {
+				text := s.text()
+				if i := bytes.Index(text[min(from, len(text)):], []byte(what)); i >= 0 {
+					from += i + len(what)
+					break
+				}
+				select {
+				case <-s.changed:
+				case <-deadline:
+					return fmt.Errorf("%q was not shown", what)
+				}
+			}
+		case "type":
+			time.Sleep(30 * time.Millisecond) // the echo is switched off right after a question is shown
+			if _, err := io.WriteString(keyboard, what+"\n"); err != nil {
+				return err
+			}
+		case "key":
+			time.Sleep(30 * time.Millisecond)
+			if _, err := io.WriteString(keyboard, map[string]string{"ctrl-c": "\x03", "ctrl-d": "\x04"}[what]); err != nil {
+				return err
+			}
+		case "":
+		default:
+			return fmt.Errorf("unknown step %q", verb)
+		}
+	}
+	return nil
+}
+
+// openTerminal makes a pseudo-terminal.
+func openTerminal(width int) (master, slave *os.File, err error) {
+	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	master = os.NewFile(uintptr(fd), "/dev/ptmx")
+	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
+		return nil, nil, errors.Join(err, master.Close())
+	}
+	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err != nil {
+		return nil, nil, errors.Join(err, master.Close())
+	}
+	if err := unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 40, Col: uint16(width)}); err != nil {
+		return nil, nil, errors.Join(err, master.Close())
+	}
+	slave, err = os.OpenFile("/dev/pts/"+strconv.Itoa(n), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		return nil, nil, errors.Join(err, master.Close())
+	}
+	return master, slave, nil
+}

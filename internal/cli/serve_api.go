@@ -1,0 +1,124 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"zaentrum.io/zae/internal/fault"
+	"zaentrum.io/zae/internal/portal"
+	"zaentrum.io/zae/internal/registry"
+)
+
+// drain is how long a stopped API may take to finish the requests under way.
+const drain = 10 * time.Second
+
+func newServeAPI(a *app) *cobra.Command {
+	var (
+		kubeconfig, listen, database string
+		resolve                      map[string]string
+		o                            portal.Options
+	)
+	cmd := &cobra.Command{
+		Use:   "serve-api",
+		Short: "run the API of chart addons and the registry",
+		Long: `serve-api answers the calls of the command line, of scripts and of the settings page, and registers every
+Ready addon from its primary's manifest. Outside a cluster it serves, and says that chart addons are not available.`,
+		Example: `  zae serve-api --namespace zaentrum --issuer https://media.example.org/auth/realms/zaentrum --database /var/lib/zae/registry.db`,
+		Args:    exactly(),
+		RunE: runE(func(ctx context.Context, _ []string) error {
+			config, err := a.clusterConfig(kubeconfig)
+			if err != nil {
+				return err
+			}
+			if config != nil && o.Namespace == "" {
+				return fault.New(fault.Usage, "--namespace is missing").WithHint("name the platform's namespace")
+			}
+			o.Log = a.serverLog()
+			if o.Auth.Issuer == "" {
+				o.Log.Warn("no issuer is configured: nobody can sign in")
+			}
+			for name, addr := range resolve {
+				o.Log.Warn("development only: a Service is reached elsewhere", "service", name, "address", addr)
+			}
+			o.Resolve = resolve
+			if config != nil {
+				if o.Client, err = portalClient(config); err != nil {
+					return err
+				}
+			}
+			store, err := registry.Open(ctx, database)
+			if err != nil {
+				return err
+			}
+			o.Registry = store
+			err = serveAPI(ctx, o, listen)
+			return ended(ctx, errors.Join(err, store.Close()))
+		}),
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.Namespace, "namespace", "", "the platform's `namespace`")
+	flags.StringVar(&kubeconfig, "kubeconfig", "", "`file` that says how to reach the cluster (or KUBECONFIG; inside a cluster, its own service account)")
+	flags.StringVar(&listen, "listen", ":8080", "`address` to serve on")
+	flags.StringVar(&database, "database", "registry.db", "SQLite `file` of the registry")
+	flags.StringVar(&o.Auth.Issuer, "issuer", "", "OpenID issuer `URL` whose tokens are accepted")
+	flags.StringVar(&o.Auth.ClientID, "client-id", "zae", "client that the command line signs in with")
+	flags.StringSliceVar(&o.Auth.Clients, "admin-clients", []string{"zae", "zaentrum-web"}, "clients on whose tokens the admin role counts")
+	flags.StringSliceVar(&o.Auth.ServiceAccounts, "service-accounts", nil, "client ids of service accounts that may be admins")
+	flags.StringVar(&o.Auth.AdminRole, "admin-role", "zaentrum-admin", "role of an admin")
+	flags.StringVar(&o.Auth.RoleClaim, "role-claim", "realm_access.roles", "dotted path of the claim that lists roles")
+	flags.StringVar(&o.Auth.Audience, "audience", "", "when set, tokens must be for it")
+	flags.StringVar(&o.PublicOrigin, "public-origin", "", "`URL` at which the portal is seen")
+	flags.StringSliceVar(&o.PlatformServices, "platform-services", nil, "names of the platform's own Services, which no addon may take")
+	flags.StringToStringVar(&resolve, "resolve", nil, "development only: `name=host:port`, where the Service of that name is reached")
+	return cmd
+}
+
+// portalClient reads from the cluster, not from a cache: what it reads decides what is written.
+func portalClient(config *rest.Config) (client.WithWatch, error) {
+	scheme, err := portal.Scheme()
+	if err != nil {
+		return nil, err
+	}
+	config = rest.CopyConfig(config)
+	config.QPS = -1 // the API server's own fairness decides
+	return client.NewWithWatch(config, client.Options{Scheme: scheme})
+}
+
+// serveAPI serves until ctx ends, then finishes the requests under way.
+func serveAPI(ctx context.Context, o portal.Options, listen string) error {
+	server, err := portal.New(o)
+	if err != nil {
+		return err
+	}
+	defer server.Close()
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", listen)
+	if err != nil {
+		return fault.New(fault.Usage, "--listen %s: %s", listen, strings.TrimPrefix(err.Error(), "listen tcp: ")).Because(err)
+	}
+	o.Log.Info("serving", "address", listener.Addr().String())
+	httpServer := server.HTTPServer(listen)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return ended(ctx, server.Run(ctx)) })
+	group.Go(func() error {
+		if err := httpServer.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
+	group.Go(func() error {
+		<-ctx.Done()
+		finish, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
+		defer cancel()
+		return httpServer.Shutdown(finish)
+	})
+	return group.Wait()
+}

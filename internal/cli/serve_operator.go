@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"context"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"zaentrum.io/zae/internal/chart"
+	"zaentrum.io/zae/internal/fault"
+	"zaentrum.io/zae/internal/operator"
+)
+
+func newServeOperator(a *app) *cobra.Command {
+	var (
+		kubeconfig, cacheDir, cacheSize string
+		loopback                        []string
+		o                               operator.Options
+	)
+	cmd := &cobra.Command{
+		Use:   "serve-operator",
+		Short: "run the operator of ZaentrumAddon resources",
+		Long: `serve-operator watches ZaentrumAddon resources and brings each to what it says: it fetches the chart, renders
+it, checks it against the guardrails, writes the plan, and, unless the resource is suspended, applies it and keeps
+it as rendered. Several replicas may run; one of them works.`,
+		Example: `  zae serve-operator --watch-namespace zaentrum --cache-dir /var/cache/zae`,
+		Args:    exactly(),
+		RunE: runE(func(ctx context.Context, _ []string) error {
+			config, err := a.clusterConfig(kubeconfig)
+			if err != nil {
+				return err
+			}
+			if config == nil {
+				return fault.New(fault.Usage, "there is no cluster to work on").
+					WithHint("give --kubeconfig or KUBECONFIG, or run inside a cluster")
+			}
+			if o.LeaderElection && o.Namespace == "" && o.LeaderElectionNamespace == "" {
+				return fault.New(fault.Usage, "leader election needs a namespace").
+					WithHint("give --watch-namespace, --leader-elect-namespace, or --leader-elect=false")
+			}
+			size, err := resource.ParseQuantity(cacheSize)
+			if err != nil || size.Value() <= 0 {
+				return fault.New(fault.Usage, "--cache-size is not a size such as 512Mi")
+			}
+			if cacheDir == "" {
+				if cacheDir, err = a.p.CacheDir(); err != nil {
+					return fault.New(fault.Usage, "there is no directory for the cache: %s", err).WithHint("give --cache-dir")
+				}
+				cacheDir = filepath.Join(cacheDir, "zae", "charts")
+			}
+			o.Log = a.serverLog()
+			for _, registry := range loopback {
+				o.Log.Warn("development only: a registry on a loopback address is allowed, over plain http", "registry", registry)
+			}
+			fetcher, err := chart.NewFetcher(chart.FetcherOptions{
+				CacheDir: cacheDir, CacheBytes: size.Value(), AllowLoopback: loopback,
+				Deny: operator.DenyAPIServer(ctx, config, a.env("KUBERNETES_SERVICE_HOST")),
+			})
+			if err != nil {
+				return err
+			}
+			defer func() { _ = fetcher.Close() }() // ends what is under way; there is nothing to lose
+			o.Config, o.Fetcher = config, fetcher
+			return ended(ctx, operator.Run(ctx, o))
+		}),
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.Namespace, "watch-namespace", "", "the `namespace` to work in; empty for all")
+	flags.StringVar(&kubeconfig, "kubeconfig", "", "`file` that says how to reach the cluster (or KUBECONFIG; inside a cluster, its own service account)")
+	flags.StringVar(&cacheDir, "cache-dir", "", "`directory` for chart archives, which survive a restart there")
+	flags.StringVar(&cacheSize, "cache-size", "512Mi", "bound of the archives kept")
+	flags.BoolVar(&o.LeaderElection, "leader-elect", true, "let one of several replicas work")
+	flags.StringVar(&o.LeaderElectionNamespace, "leader-elect-namespace", "", "`namespace` of the lease, where all namespaces are watched")
+	flags.StringVar(&o.MetricsAddr, "metrics-addr", ":8080", "`address` for metrics; 0 for none")
+	flags.StringVar(&o.ProbeAddr, "probe-addr", ":8081", "`address` for /healthz and /readyz; 0 for none")
+	flags.DurationVar(&o.Resync, "resync", 5*time.Minute, "longest time an addon goes without a look")
+	flags.IntVar(&o.Workers, "workers", 4, "addons worked on at the same time")
+	flags.StringSliceVar(&loopback, "allow-loopback-registry", nil, "development only: `host:port` of a registry on a loopback address, over plain http")
+	return cmd
+}
