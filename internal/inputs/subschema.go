@@ -7,7 +7,7 @@ import (
 )
 
 // maxSubschemas bounds the work of compiling a schema, which is quadratic in places.
-const maxSubschemas = 10_000
+const maxSubschemas = 5_000
 
 // maxInPlace bounds how many schemas may apply to one value one inside the other, through $ref, allOf and
 // their like. With maxDepth it bounds the stack of a validation.
