@@ -64,16 +64,14 @@ func (c *Cluster) serves(gvk schema.GroupVersionKind) bool {
 	return false
 }
 
+// Forget drops what is remembered about an owner. Call it when the owner is gone.
+func (c *Cluster) Forget(uid types.UID) { c.recent.drop(uid) }
+
 // recent remembers what was written until the cache has seen it, so that a lagging cache makes no second
 // write. The zero value is empty.
 type recent struct {
 	mu     sync.Mutex
-	writes map[recentKey]write
-}
-
-type recentKey struct {
-	namespace string
-	id        manifest.ID
+	writes map[types.UID]map[manifest.ID]write // by owner
 }
 
 // write is an object as it was after a write, or the UID of one that was deleted.
@@ -82,24 +80,50 @@ type write struct {
 	gone   types.UID
 }
 
-func (r *recent) put(namespace string, id manifest.ID, w write) {
+func (r *recent) put(owner types.UID, id manifest.ID, w write) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.writes == nil {
-		r.writes = map[recentKey]write{}
+		r.writes = map[types.UID]map[manifest.ID]write{}
 	}
-	r.writes[recentKey{namespace, id}] = w
+	if r.writes[owner] == nil {
+		r.writes[owner] = map[manifest.ID]write{}
+	}
+	r.writes[owner][id] = w
 }
 
-func (r *recent) get(namespace string, id manifest.ID) (write, bool) {
+func (r *recent) get(owner types.UID, id manifest.ID) (write, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	w, ok := r.writes[recentKey{namespace, id}]
+	w, ok := r.writes[owner][id]
 	return w, ok
 }
 
-func (r *recent) forget(namespace string, id manifest.ID) {
+func (r *recent) forget(owner types.UID, id manifest.ID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.writes, recentKey{namespace, id})
+	delete(r.writes[owner], id)
+	if len(r.writes[owner]) == 0 {
+		delete(r.writes, owner)
+	}
+}
+
+// settle forgets deleted objects that the cache does not list any more.
+func (r *recent) settle(owner types.UID, listed map[manifest.ID]bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id, w := range r.writes[owner] {
+		if w.object == nil && !listed[id] {
+			delete(r.writes[owner], id)
+		}
+	}
+	if len(r.writes[owner]) == 0 {
+		delete(r.writes, owner)
+	}
+}
+
+func (r *recent) drop(owner types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.writes, owner)
 }

@@ -31,7 +31,7 @@ type Marks struct {
 //   - a finished Job stays (no ttlSecondsAfterFinished);
 //   - what server-side apply trips over is gone: null fields, environment variables given twice (the last one
 //     counts, as in Kubernetes), a Secret's stringData (folded into data, or a key that is removed from it
-//     would stay for ever), and status, which is not applied;
+//     would stay for ever), and what the cluster alone sets, such as status;
 //   - an annotation with the digest of all that.
 //
 // The set must have passed the guardrails: what has the wrong type is left for the API server to refuse.
@@ -43,6 +43,12 @@ func Decorate(set manifest.Set, m Marks) manifest.Set {
 	return out
 }
 
+// setByServer are the fields of metadata that only the API server sets. Some of them are preconditions in an
+// apply, and those are ours to set.
+var setByServer = []string{
+	"uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields",
+}
+
 func decorate(o manifest.Object, m Marks) {
 	tree := o.Tree
 	dropNulls(tree)
@@ -50,6 +56,9 @@ func decorate(o manifest.Object, m Marks) {
 	group := id.GVK().Group
 
 	meta := child(tree, "metadata")
+	for _, field := range setByServer {
+		delete(meta, field)
+	}
 	meta["namespace"] = m.Owner.Namespace
 	meta["ownerReferences"] = []any{map[string]any{
 		"apiVersion":         m.Owner.APIVersion,

@@ -146,9 +146,9 @@ func (r rollout) missing() string {
 	case r.available < r.desired:
 		return fmt.Sprintf("%d of %d pods available", r.available, r.desired)
 	case r.total > r.updated:
-		return fmt.Sprintf("%d old pods left", r.total-r.updated)
+		return fmt.Sprintf("old pods left: %d", r.total-r.updated)
 	case r.updated > r.desired:
-		return fmt.Sprintf("%d pods too many", r.updated-r.desired)
+		return fmt.Sprintf("pods too many: %d", r.updated-r.desired)
 	}
 	return ""
 }

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -47,7 +46,7 @@ func (o *Observation) live(id manifest.ID) (*unstructured.Unstructured, bool) {
 // exist.
 func (c *Cluster) Observe(ctx context.Context, o Owner, wanted []manifest.ID) (*Observation, error) {
 	obs := &Observation{}
-	seen := map[manifest.ID]bool{}
+	seen, listed := map[manifest.ID]bool{}, map[manifest.ID]bool{}
 	for _, gvk := range c.Kinds {
 		list := &unstructured.UnstructuredList{}
 		list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
@@ -59,11 +58,13 @@ func (c *Cluster) Observe(ctx context.Context, o Owner, wanted []manifest.ID) (*
 			return nil, failed(err, "list %s objects", gvk.Kind)
 		}
 		for i := range list.Items {
-			u := c.newest(gvk, &list.Items[i])
-			if u == nil || c.reserved(u.GetName()) {
+			list.Items[i].SetGroupVersionKind(gvk) // lists may leave it out of their items
+			id := manifest.Object{Tree: list.Items[i].Object}.ID()
+			listed[id] = true
+			u := c.newest(o, id, &list.Items[i])
+			if u == nil || c.reserved(id.Name) {
 				continue
 			}
-			id := manifest.Object{Tree: u.Object}.ID()
 			if controlledBy(u, o.UID) {
 				seen[id] = true
 				obs.own(u)
@@ -73,6 +74,7 @@ func (c *Cluster) Observe(ctx context.Context, o Owner, wanted []manifest.ID) (*
 			}
 		}
 	}
+	c.recent.settle(o.UID, listed)
 	for _, id := range wanted {
 		if seen[id] {
 			continue
@@ -88,11 +90,8 @@ func (c *Cluster) Observe(ctx context.Context, o Owner, wanted []manifest.ID) (*
 
 // newest is the object from the cache, or as we wrote it when the cache has not seen that yet; nil when we
 // deleted it.
-func (c *Cluster) newest(gvk schema.GroupVersionKind, cached *unstructured.Unstructured) *unstructured.Unstructured {
-	// Lists leave the kind out of their items.
-	cached.SetGroupVersionKind(gvk)
-	id := manifest.Object{Tree: cached.Object}.ID()
-	w, ok := c.recent.get(cached.GetNamespace(), id)
+func (c *Cluster) newest(o Owner, id manifest.ID, cached *unstructured.Unstructured) *unstructured.Unstructured {
+	w, ok := c.recent.get(o.UID, id)
 	switch {
 	case !ok:
 		return cached
@@ -101,7 +100,7 @@ func (c *Cluster) newest(gvk schema.GroupVersionKind, cached *unstructured.Unstr
 	case w.object != nil && older(cached, w.object):
 		return w.object.DeepCopy()
 	}
-	c.recent.forget(cached.GetNamespace(), id)
+	c.recent.forget(o.UID, id)
 	return cached
 }
 
@@ -126,7 +125,7 @@ func (c *Cluster) ask(ctx context.Context, o Owner, id manifest.ID, obs *Observa
 	head.SetGroupVersionKind(gvk)
 	err := c.Live.Get(ctx, key, head)
 	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
-		c.recent.forget(o.Namespace, id)
+		c.recent.forget(o.UID, id)
 		return nil
 	}
 	if err != nil {
@@ -136,7 +135,7 @@ func (c *Cluster) ask(ctx context.Context, o Owner, id manifest.ID, obs *Observa
 		obs.take(id, head, o)
 		return nil
 	}
-	if w, ok := c.recent.get(o.Namespace, id); ok && w.object != nil && w.object.GetResourceVersion() == head.ResourceVersion {
+	if w, ok := c.recent.get(o.UID, id); ok && w.object != nil && w.object.GetResourceVersion() == head.ResourceVersion {
 		obs.own(w.object.DeepCopy())
 		return nil
 	}

@@ -42,7 +42,7 @@ func (c *Cluster) pruneOne(ctx context.Context, o Owner, id manifest.ID, u *unst
 		if !c.prunable(o, id, u) {
 			return false, nil
 		}
-		err := c.remove(ctx, id, u, true)
+		err := c.remove(ctx, o, id, u, true)
 		if err == nil {
 			return true, nil
 		}

@@ -54,11 +54,14 @@ type step struct {
 func (c *Cluster) Apply(ctx context.Context, o Owner, wanted manifest.Set, obs *Observation) (Report, error) {
 	var r Report
 	for _, want := range wanted {
+		if reason := c.unfit(o, want); reason != "" {
+			r.Refused = append(r.Refused, Refusal{ID: want.ID(), Reason: reason})
+		}
 		if slices.Contains(obs.Taken, want.ID()) {
 			r.Taken = append(r.Taken, want.ID())
 		}
 	}
-	if len(r.Taken) > 0 {
+	if len(r.Taken) > 0 || len(r.Refused) > 0 {
 		return r, nil
 	}
 
@@ -92,6 +95,19 @@ func (c *Cluster) Apply(ctx context.Context, o Owner, wanted manifest.Set, obs *
 		}
 	}
 	return r, err
+}
+
+// unfit is why an object must never be written for the owner, whatever the guardrails said.
+func (c *Cluster) unfit(o Owner, want manifest.Object) string {
+	switch id := want.ID(); {
+	case !c.serves(id.GVK()):
+		return "KindNotAllowed"
+	case c.reserved(id.Name):
+		return "NameReserved"
+	case !controlledBy(want.Unstructured(), o.UID):
+		return "NotOwned"
+	}
+	return ""
 }
 
 // rehearse asks the cluster in dry runs whether it accepts every step, and finds the Jobs that have to run
@@ -146,7 +162,7 @@ func (c *Cluster) perform(ctx context.Context, o Owner, steps []step, r *Report,
 			s.rerun = s.changesJob() && classify(err) == refused && c.refusal(s.want, true, err).Immutable
 		}
 		if s.rerun {
-			if err := c.remove(ctx, id, s.live, false); err != nil {
+			if err := c.remove(ctx, o, id, s.live, false); err != nil {
 				return err
 			}
 			delete(live, id)
@@ -160,7 +176,7 @@ func (c *Cluster) perform(ctx context.Context, o Owner, steps []step, r *Report,
 		if len(r.Refused) > 0 {
 			return nil
 		}
-		c.recent.put(o.Namespace, id, write{object: written})
+		c.recent.put(o.UID, id, write{object: written})
 		live[id] = written.DeepCopy()
 		r.Applied = append(r.Applied, id)
 	}
@@ -204,7 +220,7 @@ func (c *Cluster) judge(err error, s step, r *Report) error {
 
 // remove deletes exactly this object in the background, and, with version, only in this version. An object
 // that is gone already is fine.
-func (c *Cluster) remove(ctx context.Context, id manifest.ID, u *unstructured.Unstructured, version bool) error {
+func (c *Cluster) remove(ctx context.Context, o Owner, id manifest.ID, u *unstructured.Unstructured, version bool) error {
 	uid := u.GetUID()
 	only := client.Preconditions{UID: &uid}
 	if version {
@@ -214,7 +230,7 @@ func (c *Cluster) remove(ctx context.Context, id manifest.ID, u *unstructured.Un
 	err := c.Client.Delete(ctx, u.DeepCopy(), only, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	switch {
 	case err == nil, apierrors.IsNotFound(err):
-		c.recent.put(u.GetNamespace(), id, write{gone: uid})
+		c.recent.put(o.UID, id, write{gone: uid})
 		return nil
 	case apierrors.IsConflict(err):
 		return moved(id)

@@ -1,0 +1,605 @@
+package apply_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"zaentrum.io/zae/api/v1alpha1"
+	"zaentrum.io/zae/internal/fault"
+	"zaentrum.io/zae/internal/manifest"
+)
+
+// example has every kind, and what the API server fills in, normalizes or keys lists by.
+const example = `
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: example}
+imagePullSecrets: [{name: a}, {name: b}]
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: env}
+type: Opaque
+stringData: {url: "postgres://c4n4ry", key: k}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: config}
+data: {a: "1", b: "2"}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: data}
+spec:
+  accessModes: [ReadWriteOnce]
+  resources: {requests: {storage: 1024Mi}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: example}
+spec:
+  selector: {app: example}
+  ports: [{name: http, port: 80, targetPort: http}, {name: dns, port: 53, protocol: UDP}, {name: dns-tcp, port: 53}]
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: example}
+spec:
+  replicas: 2
+  strategy: null
+  selector: {matchLabels: {app: example}}
+  template:
+    metadata: {labels: {app: example}}
+    spec:
+      initContainers: [{name: init, image: example/init, resources: {limits: {cpu: 1000m, memory: 0.5Gi}}}]
+      containers:
+      - name: example
+        image: example/example:1
+        env: [{name: A, value: "1"}, {name: B, value: ""}, {name: A, value: "2"}]
+        ports: [{name: http, containerPort: 8080}, {containerPort: 8080, protocol: UDP}]
+        livenessProbe: {httpGet: {path: /, port: http}}
+        volumeMounts: [{name: tmp, mountPath: /tmp}]
+      volumes: [{name: tmp, emptyDir: null}, {name: config, configMap: {name: config}}]
+      tolerations: [{key: x, operator: Exists}]
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: setup}
+spec:
+  ttlSecondsAfterFinished: 10
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: setup, image: "example/setup:1", resources: {requests: {cpu: 0.1}}}]
+`
+
+var everything = []string{
+	"ServiceAccount/example", "Secret/env", "ConfigMap/config", "PersistentVolumeClaim/data", "Service/example", "Deployment/example", "Job/setup",
+}
+
+func TestFirstApplyCreatesEverythingOwned(t *testing.T) {
+	b := newBench(t)
+	r := b.mustApply(example)
+	if d := cmp.Diff(everything, names(r.Applied)); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff(everything, names(r.Live.IDs())); d != "" {
+		t.Error(d)
+	}
+	if n := len(b.requests.writes()); n != len(everything) {
+		t.Errorf("%d writes for %d objects: %q", n, len(everything), b.requests.writes())
+	}
+	for _, o := range r.Live {
+		u := o.Unstructured()
+		refs := u.GetOwnerReferences()
+		if len(refs) != 1 || refs[0].UID != b.owner.UID || !*refs[0].Controller || !*refs[0].BlockOwnerDeletion {
+			t.Errorf("%s: owner references %v", o.ID(), refs)
+		}
+		for k, v := range marksOf(b.owner).Labels {
+			if u.GetLabels()[k] != v {
+				t.Errorf("%s: label %s is %q", o.ID(), k, u.GetLabels()[k])
+			}
+		}
+		if m := u.GetManagedFields(); len(m) != 1 || m[0].Manager != v1alpha1.FieldManager || m[0].Operation != "Apply" {
+			t.Errorf("%s: managed fields %v", o.ID(), m)
+		}
+		if u.GetResourceVersion() == "" || u.GetUID() == "" {
+			t.Errorf("%s is not as the API server has it", o.ID())
+		}
+	}
+	pod := b.get("apps/v1", "Deployment", "example")
+	if got := at(t, pod, "spec", "template", "spec", "containers").([]any)[0].(map[string]any)["env"]; !cmp.Equal(got, []any{
+		map[string]any{"name": "B"}, map[string]any{"name": "A", "value": "2"},
+	}) {
+		t.Errorf("env %v", got)
+	}
+	if got := at(t, b.get("batch/v1", "Job", "setup"), "spec", "ttlSecondsAfterFinished"); got != nil {
+		t.Errorf("a finished Job would go: %v", got)
+	}
+}
+
+func TestAnUnchangedSetMakesNoWrite(t *testing.T) {
+	b := newBench(t)
+	b.mustApply(example)
+	check := func(t *testing.T) {
+		t.Helper()
+		b.requests.reset()
+		r := b.mustApply(example)
+		if d := cmp.Diff(everything, names(r.Unchanged)); d != "" {
+			t.Error(d)
+		}
+		for _, line := range b.requests.all() {
+			if !strings.HasPrefix(line, "GET ") {
+				t.Errorf("sent %s", line)
+			}
+		}
+	}
+	check(t)
+
+	b.cluster = b.restarted(b.cluster.Client) // as after a restart of the process
+	check(t)
+
+	// Somebody else's fields, and controllers' statuses, are no change of ours.
+	b.patch(b.get("apps/v1", "Deployment", "example"), `{"metadata":{"annotations":{"theirs":"1"}},"spec":{"revisionHistoryLimit":3}}`)
+	b.patch(b.get("v1", "Secret", "env"), `{"data":{"theirs":"eA=="}}`)
+	d := b.get("apps/v1", "Deployment", "example")
+	d.Object["status"] = map[string]any{"observedGeneration": int64(1), "replicas": int64(2)}
+	if err := b.other.Status().Update(b.ctx, d); err != nil {
+		t.Fatal(err)
+	}
+	check(t)
+	if got := at(t, b.get("apps/v1", "Deployment", "example"), "spec", "revisionHistoryLimit"); got != int64(3) {
+		t.Errorf("a foreign field was changed to %v", got)
+	}
+}
+
+func TestAHandEditOfAnOwnedFieldIsTakenBack(t *testing.T) {
+	for name, tc := range map[string]struct {
+		apiVersion, kind, name, patch string
+		path                          []string
+		want                          any
+	}{
+		"a changed value":       {"apps/v1", "Deployment", "example", `{"spec":{"replicas":5}}`, []string{"spec", "replicas"}, int64(2)},
+		"a removed value":       {"v1", "ConfigMap", "config", `{"data":{"a":null}}`, []string{"data", "a"}, "1"},
+		"a changed secret":      {"v1", "Secret", "env", `{"data":{"key":"eA=="}}`, []string{"data", "key"}, "aw=="},
+		"a removed secret":      {"v1", "Secret", "env", `{"data":null}`, []string{"data", "key"}, "aw=="},
+		"a label":               {"v1", "Service", "example", `{"metadata":{"labels":{"app.kubernetes.io/part-of":"x"}}}`, []string{"metadata", "labels", "app.kubernetes.io/part-of"}, "zaentrum-addons"},
+		"the addon label":       {"v1", "Service", "example", `{"metadata":{"labels":{"zaentrum.io/addon":null}}}`, []string{"metadata", "labels", "zaentrum.io/addon"}, "example"},
+		"the digest annotation": {"batch/v1", "Job", "setup", `{"metadata":{"annotations":{"zaentrum.io/applied":"x"}}}`, nil, nil},
+		"the pod's security": {"apps/v1", "Deployment", "example", `{"spec":{"template":{"spec":{"securityContext":{"runAsNonRoot":false}}}}}`,
+			[]string{"spec", "template", "spec", "securityContext", "runAsNonRoot"}, true},
+		"the owner's record of fields": {"v1", "ConfigMap", "config", `{"metadata":{"managedFields":[{}]}}`, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.mustApply(example)
+			u := b.get(tc.apiVersion, tc.kind, tc.name)
+			b.patch(u, tc.patch)
+			b.requests.reset()
+			r := b.mustApply(example)
+			if d := cmp.Diff([]string{tc.kind + "/" + tc.name}, names(r.Applied)); d != "" {
+				t.Error(d)
+			}
+			if len(tc.path) > 0 {
+				if got := at(t, b.get(tc.apiVersion, tc.kind, tc.name), tc.path...); got != tc.want {
+					t.Errorf("got %v, want %v", got, tc.want)
+				}
+			}
+			if n := len(b.requests.writes()); n != 1 {
+				t.Errorf("%d writes: %q", n, b.requests.writes())
+			}
+			b.requests.reset()
+			b.mustApply(example)
+			if got := b.requests.writes(); len(got) > 0 {
+				t.Errorf("still writing: %q", got)
+			}
+		})
+	}
+}
+
+func TestFieldsThatAreNoLongerRenderedDisappear(t *testing.T) {
+	b := newBench(t)
+	b.mustApply(`
+{apiVersion: v1, kind: Secret, metadata: {name: env}, stringData: {a: x, b: z}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: config, labels: {l: x}}, data: {a: x, b: z}}
+`)
+	b.patch(b.get("v1", "ConfigMap", "config"), `{"data":{"theirs":"1"}}`)
+	b.mustApply(`
+{apiVersion: v1, kind: Secret, metadata: {name: env}, stringData: {b: z}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: config}, data: {b: z}}
+`)
+	if d := cmp.Diff(map[string]any{"b": "eg=="}, at(t, b.get("v1", "Secret", "env"), "data")); d != "" {
+		t.Error(d)
+	}
+	config := b.get("v1", "ConfigMap", "config")
+	if d := cmp.Diff(map[string]any{"b": "z", "theirs": "1"}, at(t, config, "data")); d != "" {
+		t.Error(d)
+	}
+	if _, ok := config.GetLabels()["l"]; ok {
+		t.Error("the label is still there")
+	}
+}
+
+func TestOnlyWhatChangedIsWritten(t *testing.T) {
+	b := newBench(t)
+	b.mustApply(example)
+	b.requests.reset()
+	r := b.mustApply(strings.Replace(example, "postgres://c4n4ry", "postgres://other", 1))
+	if d := cmp.Diff([]string{"Secret/env"}, names(r.Applied)); d != "" {
+		t.Error(d)
+	}
+	if n := len(b.requests.writes()); n != 1 {
+		t.Errorf("%d writes: %q", n, b.requests.writes())
+	}
+}
+
+func TestTakenObjectsAreLeftAlone(t *testing.T) {
+	for name, text := range map[string]string{
+		"made by hand":               `{apiVersion: v1, kind: ConfigMap, metadata: {name: config}, data: {a: theirs}}`,
+		"with our labels":            `{apiVersion: v1, kind: ConfigMap, metadata: {name: config, labels: {zaentrum.io/addon: example, app.kubernetes.io/managed-by: zaentrum-operator}}, data: {a: theirs}}`,
+		"controlled by another":      `{apiVersion: v1, kind: ConfigMap, metadata: {name: config, ownerReferences: [{apiVersion: zaentrum.io/v1alpha1, kind: ZaentrumAddon, name: another, uid: u, controller: true}]}, data: {a: theirs}}`,
+		"owned but not controlled":   `{apiVersion: v1, kind: ConfigMap, metadata: {name: config, ownerReferences: [{apiVersion: zaentrum.io/v1alpha1, kind: ZaentrumAddon, name: example, uid: OURS}]}, data: {a: theirs}}`,
+		"of an earlier one like us":  `{apiVersion: v1, kind: ConfigMap, metadata: {name: config, labels: {zaentrum.io/addon: example}, ownerReferences: [{apiVersion: zaentrum.io/v1alpha1, kind: ZaentrumAddon, name: example, uid: former, controller: true}]}, data: {a: theirs}}`,
+		"on its way out by somebody": `{apiVersion: v1, kind: ConfigMap, metadata: {name: config, finalizers: [example.org/x]}, data: {a: theirs}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			u := b.create(strings.ReplaceAll(text, "OURS", string(b.owner.UID)))
+			if strings.HasPrefix(name, "on its way") {
+				if err := b.other.Delete(b.ctx, u); err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { b.ctx = context.Background(); b.patch(u, `{"metadata":{"finalizers":null}}`) })
+			}
+			before := b.get("v1", "ConfigMap", "config")
+			b.requests.reset()
+			wanted := b.decorate(example)
+			obs := b.observe(wanted)
+			if d := cmp.Diff([]string{"ConfigMap/config"}, names(obs.Taken)); d != "" {
+				t.Error(d)
+			}
+			leaving := strings.HasPrefix(name, "of an earlier") || strings.HasPrefix(name, "on its way")
+			if (len(obs.Leaving) == 1) != leaving {
+				t.Errorf("leaving: %v", obs.Leaving)
+			}
+			r, err := b.cluster.Apply(b.ctx, b.owner, wanted, obs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff([]string{"ConfigMap/config"}, names(r.Taken)); d != "" || r.Complete() {
+				t.Errorf("complete %v %s", r.Complete(), d)
+			}
+			if got := b.prune("{}"); len(got) > 0 {
+				t.Errorf("pruned %v", got)
+			}
+			for _, line := range b.requests.all() {
+				if !strings.HasPrefix(line, "GET ") {
+					t.Errorf("sent %s", line)
+				}
+			}
+			if d := cmp.Diff(before, b.get("v1", "ConfigMap", "config")); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+// An object that appears, or is replaced, between the look and the write is not overwritten.
+func TestTheWriteIsGuardedAgainstRaces(t *testing.T) {
+	const wantedText = `{apiVersion: v1, kind: ConfigMap, metadata: {name: config}, data: {a: ours}}`
+	const foreign = `{apiVersion: v1, kind: ConfigMap, metadata: {name: config}, data: {a: theirs}}`
+	const two = wantedText + "\n---\n{apiVersion: v1, kind: Secret, metadata: {name: first}}"
+
+	for name, tc := range map[string]struct {
+		text    string
+		existed bool
+	}{
+		"one appears":              {wantedText, false},
+		"one of several appears":   {two, false},
+		"one is replaced":          {wantedText, true},
+		"one of several is, later": {two, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			if tc.existed {
+				b.mustApply(wantedText)
+			}
+			wanted := b.decorate(strings.Replace(tc.text, "ours", "newer", 1))
+			obs := b.observe(wanted)
+			if tc.existed {
+				if err := b.other.Delete(b.ctx, b.get("v1", "ConfigMap", "config")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			b.create(foreign)
+			r, err := b.cluster.Apply(b.ctx, b.owner, wanted, obs)
+			if fault.CodeOf(err) != fault.Conflict {
+				t.Errorf("got %v and %+v, want a conflict", err, r)
+			}
+			if got := at(t, b.get("v1", "ConfigMap", "config"), "data", "a"); got != "theirs" {
+				t.Errorf("overwritten: %v", got)
+			}
+		})
+	}
+
+	t.Run("one is gone", func(t *testing.T) {
+		b := newBench(t)
+		b.mustApply(wantedText)
+		wanted := b.decorate(strings.Replace(wantedText, "ours", "newer", 1))
+		obs := b.observe(wanted)
+		if err := b.other.Delete(b.ctx, b.get("v1", "ConfigMap", "config")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.cluster.Apply(b.ctx, b.owner, wanted, obs); fault.CodeOf(err) != fault.Conflict {
+			t.Errorf("got %v, want a conflict", err)
+		}
+		b.mustApply(wantedText)
+	})
+
+	t.Run("one appears after the dry run", func(t *testing.T) {
+		b := newBench(t)
+		wanted := b.decorate(two)
+		obs := b.observe(wanted)
+		done := false
+		b.requests.before = func(req *http.Request) {
+			if !done && req.Method == http.MethodPatch && !req.URL.Query().Has("dryRun") {
+				done = true
+				b.create(foreign)
+			}
+		}
+		r, err := b.cluster.Apply(b.ctx, b.owner, wanted, obs)
+		if fault.CodeOf(err) != fault.Conflict || !slices.Equal(names(r.Applied), []string{"Secret/first"}) {
+			t.Errorf("got %v and %+v", err, r)
+		}
+		if got := at(t, b.get("v1", "ConfigMap", "config"), "data", "a"); got != "theirs" {
+			t.Errorf("overwritten: %v", got)
+		}
+	})
+}
+
+func TestWhatTheClusterRefusesIsWrittenNowhere(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(string) string
+		want   []string
+	}{
+		"a selector that changes": {
+			func(s string) string {
+				return strings.NewReplacer("{matchLabels: {app: example}}", "{matchLabels: {app: other}}",
+					"metadata: {labels: {app: example}}", "metadata: {labels: {app: other}}", "postgres://c4n4ry", "new").Replace(s)
+			},
+			[]string{"Deployment/example: spec.selector cannot be changed on the existing object"},
+		},
+		"a claim that shrinks and a service that is wrong": {
+			func(s string) string {
+				return strings.NewReplacer("1024Mi", "512Mi", "port: 80,", "port: 80000,", "postgres://c4n4ry", "new").Replace(s)
+			},
+			[]string{
+				"PersistentVolumeClaim/data: spec cannot be changed on the existing object",
+				"Service/example: spec.ports[0].port not accepted by the cluster (Invalid)",
+			},
+		},
+		"a Secret's type": {
+			func(s string) string {
+				return strings.NewReplacer("type: Opaque", "type: example.org/c4n4ry", "example/example:1", "example/example:2").Replace(s)
+			},
+			[]string{"Secret/env: type cannot be changed on the existing object"},
+		},
+		"a value of the wrong type": {
+			func(s string) string { return strings.Replace(s, "replicas: 2", "replicas: c4n4ry", 1) },
+			[]string{"Deployment/example: spec.replicas not accepted by the cluster (Malformed)"},
+		},
+		"a field that does not exist": {
+			func(s string) string { return strings.Replace(s, "replicas: 2", "replicaz: c4n4ry", 1) },
+			[]string{"Deployment/example: spec.replicaz not accepted by the cluster (Malformed)"},
+		},
+		"two ports that are one to server-side apply": {
+			func(s string) string {
+				return strings.Replace(s, "{containerPort: 8080, protocol: UDP}", "{containerPort: 8080, name: c4n4ry}", 1)
+			},
+			[]string{"Deployment/example: spec.template.spec.containers[*].ports not accepted by the cluster (Malformed)"},
+		},
+		"a name that no object has": {
+			func(s string) string {
+				return s + "---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: C4N4RY}}\n"
+			},
+			[]string{"ConfigMap/C4N4RY: metadata.name not accepted by the cluster (Invalid)"},
+		},
+		"a label that is no label": {
+			func(s string) string {
+				return strings.Replace(s, "metadata: {name: data}", "metadata: {name: data, labels: {x: c4n4ry c4n4ry}}", 1)
+			},
+			[]string{"PersistentVolumeClaim/data: metadata.labels not accepted by the cluster (Invalid)"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.mustApply(example)
+			b.requests.reset()
+			r := b.apply(tc.change(example))
+			var got []string
+			for _, x := range r.Refused {
+				got = append(got, x.String())
+			}
+			if d := cmp.Diff(tc.want, got); d != "" {
+				t.Error(d)
+			}
+			// One change alone needs no dry run: the cluster refuses the write itself.
+			if w := b.requests.writes(); len(w) > 0 && (len(w) > 1 || len(tc.want) > 1) {
+				t.Errorf("wrote %q", w)
+			}
+			if strings.Contains(fmt.Sprint(got), "c4n4ry") {
+				t.Errorf("the refusal quotes a value: %q", got)
+			}
+			if r.Complete() || len(r.Applied) > 0 {
+				t.Errorf("complete %v, applied %v", r.Complete(), r.Applied)
+			}
+			if d := cmp.Diff(everything, names(r.Live.IDs())); d != "" && !strings.HasPrefix(name, "a name") {
+				t.Errorf("what runs is not reported: %s", d)
+			}
+			b.requests.reset()
+			b.mustApply(example)
+			if w := b.requests.writes(); len(w) > 0 {
+				t.Errorf("something had been written: %q", w)
+			}
+		})
+	}
+}
+
+func TestWhatIsNotForTheOwnerIsNeverWritten(t *testing.T) {
+	b := newBench(t)
+	set := b.decorate(`
+{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: x}}
+---
+{apiVersion: v1, kind: Secret, metadata: {name: zaentrum-addon-example-values-1}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: fine}}
+`)
+	set = append(set, parse(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: bare}}`)...)
+	r, err := b.cluster.Apply(b.ctx, b.owner, set, b.observe(set))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, x := range r.Refused {
+		got = append(got, x.String())
+	}
+	if d := cmp.Diff([]string{
+		"Secret/zaentrum-addon-example-values-1: not accepted by the cluster (NameReserved)",
+		"ClusterRole/x: not accepted by the cluster (KindNotAllowed)",
+		"ConfigMap/bare: not accepted by the cluster (NotOwned)",
+	}, got); d != "" || len(b.requests.writes()) > 0 {
+		t.Error(d, b.requests.writes())
+	}
+}
+
+func TestObserve(t *testing.T) {
+	b := newBench(t)
+	b.mustApply(example)
+	b.create(`{apiVersion: v1, kind: Secret, metadata: {name: zaentrum-addon-example-generated, labels: {zaentrum.io/addon: example}, ownerReferences: [{apiVersion: zaentrum.io/v1alpha1, kind: ZaentrumAddon, name: example, uid: ` + string(b.owner.UID) + `, controller: true}]}}`)
+	b.create(`{apiVersion: v1, kind: Secret, metadata: {name: foreign, labels: {zaentrum.io/addon: example}}}`)
+
+	t.Run("names what is owned, in apply order, without values Secrets and foreign objects", func(t *testing.T) {
+		obs := b.observe(nil)
+		if d := cmp.Diff(everything, names(obs.Owned.IDs())); d != "" || len(obs.Taken) > 0 {
+			t.Error(d, obs.Taken)
+		}
+	})
+	t.Run("ignores what cannot exist or is no business of ours", func(t *testing.T) {
+		b.requests.reset()
+		obs, err := b.cluster.Observe(b.ctx, b.owner, []manifest.ID{
+			{APIVersion: "rbac.authorization.k8s.io/v1", Kind: "ClusterRole", Name: "admin"},
+			{APIVersion: "apps/v1beta1", Kind: "Deployment", Name: "example"},
+			{APIVersion: "v1", Kind: "Secret", Name: "../../kube-system/secrets/x"},
+			{APIVersion: "v1", Kind: "Secret"},
+			{APIVersion: "a/b/c", Kind: "Secret", Name: "x"},
+			{},
+		})
+		if err != nil || len(obs.Taken) > 0 {
+			t.Error(err, obs)
+		}
+		for _, line := range b.requests.all() {
+			if strings.Contains(line, "admin") || strings.HasSuffix(line, "/example") || strings.Contains(line, "kube-system") {
+				t.Error(line)
+			}
+		}
+	})
+	t.Run("does without kinds that the cluster does not serve", func(t *testing.T) {
+		c := b.restarted(b.cluster.Client)
+		c.Kinds = append(slices.Clone(kinds), manifest.ID{APIVersion: "example.org/v1", Kind: "Widget"}.GVK())
+		obs, err := c.Observe(b.ctx, b.owner, []manifest.ID{{APIVersion: "example.org/v1", Kind: "Widget", Name: "w"}})
+		if err != nil || len(obs.Owned) != len(everything) {
+			t.Fatal(err)
+		}
+		wanted := b.decorate(`{apiVersion: example.org/v1, kind: Widget, metadata: {name: w}}`)
+		r, err := c.Apply(b.ctx, b.owner, wanted, obs)
+		if err != nil || len(r.Refused) != 1 || r.Refused[0].String() != "Widget/w: not accepted by the cluster (NotServed)" {
+			t.Errorf("got %v and %+v", err, r.Refused)
+		}
+	})
+	t.Run("finds what lost its label", func(t *testing.T) {
+		b.patch(b.get("v1", "ConfigMap", "config"), `{"metadata":{"labels":{"zaentrum.io/addon":null}}}`)
+		obs := b.observe(b.decorate(example))
+		if d := cmp.Diff(everything, names(obs.Owned.IDs())); d != "" || len(obs.Taken) > 0 {
+			t.Error(d, obs.Taken)
+		}
+	})
+	t.Run("reads only the metadata of what it does not own", func(t *testing.T) {
+		accepts := []string{}
+		b.requests.before = func(r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, "/secrets/foreign2") {
+				accepts = append(accepts, r.Header.Get("Accept"))
+			}
+		}
+		defer func() { b.requests.before = nil }()
+		b.create(`{apiVersion: v1, kind: Secret, metadata: {name: foreign2}}`)
+		obs, err := b.cluster.Observe(b.ctx, b.owner, []manifest.ID{{APIVersion: "v1", Kind: "Secret", Name: "foreign2"}})
+		if err != nil || len(obs.Taken) != 1 {
+			t.Fatal(err, obs)
+		}
+		if len(accepts) != 1 || !strings.Contains(accepts[0], "PartialObjectMetadata") {
+			t.Errorf("asked for %q", accepts)
+		}
+	})
+}
+
+func TestAnObjectThatIsBeingDeletedIsWaitedFor(t *testing.T) {
+	b := newBench(t)
+	const text = `{apiVersion: v1, kind: ConfigMap, metadata: {name: config}, data: {a: x}}` + "\n---\n" + `{apiVersion: v1, kind: Secret, metadata: {name: env}}`
+	b.mustApply(text)
+	u := b.get("v1", "ConfigMap", "config")
+	b.patch(u, `{"metadata":{"finalizers":["example.org/x"]}}`)
+	if err := b.other.Delete(b.ctx, u); err != nil {
+		t.Fatal(err)
+	}
+	b.requests.reset()
+	wanted := b.decorate(text)
+	obs := b.observe(wanted)
+	if d := cmp.Diff([]string{"ConfigMap/config"}, names(obs.Terminating)); d != "" {
+		t.Error(d)
+	}
+	r, err := b.cluster.Apply(b.ctx, b.owner, wanted, obs)
+	if err != nil || r.Complete() || !slices.Equal(names(r.Waiting), []string{"ConfigMap/config"}) {
+		t.Errorf("%v %+v", err, r)
+	}
+	if w := b.requests.writes(); len(w) > 0 {
+		t.Error(w)
+	}
+	if got := b.prune("{apiVersion: v1, kind: Secret, metadata: {name: env}}"); len(got) > 0 {
+		t.Errorf("pruned %v, which is going already", got)
+	}
+	b.patch(u, `{"metadata":{"finalizers":null}}`)
+	if got := names(b.mustApply(text).Applied); !slices.Equal(got, []string{"ConfigMap/config"}) {
+		t.Errorf("applied %v", got)
+	}
+}
+
+// No text of the API server's reaches an error.
+func TestAClusterThatFailsIsAnErrorWithoutItsText(t *testing.T) {
+	b := newBench(t)
+	wanted := b.decorate(example)
+	obs := b.observe(wanted)
+	c := *b
+	c.cluster = b.restarted(failing{b.cluster.Client, apierrors.NewInternalError(io.ErrUnexpectedEOF)})
+	_, err := c.cluster.Apply(b.ctx, b.owner, wanted, obs)
+	if fault.CodeOf(err) != fault.Cluster || err.Error() != "the cluster failed to apply ServiceAccount/example: InternalError" {
+		t.Errorf("got %v", err)
+	}
+	ctx, cancel := context.WithCancel(b.ctx)
+	cancel()
+	if _, err := b.cluster.Apply(ctx, b.owner, wanted, obs); fault.CodeOf(err) != fault.Cluster {
+		t.Errorf("got %v", err)
+	}
+	if _, err := b.cluster.Observe(ctx, b.owner, nil); fault.CodeOf(err) != fault.Cluster {
+		t.Errorf("got %v", err)
+	}
+}
