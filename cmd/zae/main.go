@@ -16,6 +16,7 @@ func main() {
 		Stdout:    os.Stdout,
 		Stderr:    os.Stderr,
 		ConfigDir: os.UserConfigDir,
+		CacheDir:  os.UserCacheDir,
 		Now:       time.Now,
 	}))
 }

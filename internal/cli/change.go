@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"reflect"
 	"strings"
 
@@ -279,12 +280,26 @@ func (ch *change) tellUndo() {
 			if !there {
 				return // no flag takes a value out again
 			}
-			args = append(args, "--set", path+"="+shownValue(was))
+			text, err := json.Marshal(was)
+			if err != nil || len(text) > 200 {
+				return
+			}
+			args = append(args, "--set", quoted(path+"="+string(text)))
 		}
 	}
 	if len(args) > 2 {
 		ch.a.err.printf("to undo it: %s\n", strings.Join(args, " "))
 	}
+}
+
+// quoted is a word as a shell takes it.
+func quoted(word string) string {
+	if !strings.ContainsFunc(word, func(r rune) bool {
+		return !strings.ContainsRune("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+=./:,@", r)
+	}) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 // settle leaves things as they were before, as far as that can be done, and says what it did. It works

@@ -344,4 +344,3 @@ func problem(w http.ResponseWriter, code fault.Code, detail string) {
 	w.WriteHeader(m.HTTP)
 	_ = json.NewEncoder(w).Encode(apitype.Problem{Type: "about:blank", Title: m.Title, Status: m.HTTP, Detail: detail, Code: string(code)})
 }
-

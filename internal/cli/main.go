@@ -30,7 +30,7 @@ type Process struct {
 	ConfigDir func() (string, error)
 	// CacheDir is the person's directory for what can be fetched again, under which zae has its own.
 	CacheDir func() (string, error)
-	Now       func() time.Time
+	Now      func() time.Time
 }
 
 // Main runs one command line and returns its exit status (decisions §7).

@@ -17,8 +17,8 @@ import (
 func commands() []func(*app) *cobra.Command {
 	return []func(*app) *cobra.Command{
 		newAddon,
-	newServeAPI,
-	newServeOperator,
+		newServeAPI,
+		newServeOperator,
 		newLogin,
 		newLogout,
 		newVersion,
