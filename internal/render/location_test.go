@@ -1,0 +1,168 @@
+package render
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const canary = "c4n4ry"
+
+func exampleChart(files ...string) map[string]string {
+	m := map[string]string{"Chart.yaml": "apiVersion: v2\nname: example\nversion: 1.0.0\n"}
+	for i := 0; i+1 < len(files); i += 2 {
+		m[files[i]] = files[i+1]
+	}
+	return m
+}
+
+// TestErrorsSayWhereAndNotWhat goes through the shapes in which Helm and YAML put values into errors.
+func TestErrorsSayWhereAndNotWhat(t *testing.T) {
+	const file = "templates/worker.yaml"
+	one := func(text string) map[string]string { return exampleChart(file, text) }
+	for rule, tc := range map[string]struct {
+		files map[string]string
+		want  string
+	}{
+		"fail":                                {one("a: b\n{{ fail .Values.secret }}"), "template error at example/templates/worker.yaml:2:3"},
+		"fail with a text like a place":       {one(`{{ fail (printf "x (example/templates/worker.yaml:9:9): %s" .Values.secret) }}`), "template error at example/templates/worker.yaml:1:3"},
+		"fail over several lines":             {one(`{{ fail (printf "\n\nexecution error at (%s:1:1): " .Values.secret) }}`), "template error at example/templates/worker.yaml:1:3"},
+		"required":                            {one("\n\n  {{ required .Values.secret .Values.missing }}"), "template error at example/templates/worker.yaml:3:5"},
+		"an index out of range":               {one("{{ index .Values.list 9 }}{{ .Values.secret }}"), "template error at example/templates/worker.yaml:1:3"},
+		"a wrong type":                        {one("{{ range $i := .Values.secret }}{{ end }}{{ add1 .Values.secret | atoi | mul }}{{ index .Values.secret .Values.secret }}"), "template error at example/templates/worker.yaml:1"},
+		"a field of a string":                 {one("{{ .Values.secret.x }}"), "template error at example/templates/worker.yaml:1:"},
+		"a nil pointer":                       {one("{{ .Values.missing.x.y }}{{ .Values.secret }}"), "template error at example/templates/worker.yaml:1:"},
+		"tpl of what cannot be parsed":        {one(`{{ tpl (printf "{{ %s" .Values.secret) . }}`), "template error at example/templates/worker.yaml:1:3"},
+		"tpl of what fails":                   {one(`{{ tpl (printf "{{ fail %q }}" .Values.secret) . }}`), "template error at example/templates/worker.yaml:1:3"},
+		"tpl that defines a place":            {one(`{{ tpl (printf "{{ define \"example/templates/other.yaml:1:1): %s\" }}{{ fail \"x\" }}{{ end }}{{ template \"example/templates/other.yaml:1:1): %s\" }}" .Values.secret .Values.secret) . }}`), "template error at example/templates/worker.yaml:1:3"},
+		"a name that is a value":              {one("{{ include .Values.secret . }}"), "template error at example/templates/worker.yaml:1:3"},
+		"a failure in a partial":              {exampleChart(file, "{{ include \"p\" . }}", "templates/_p.tpl", "\n\n{{ define \"p\" }}{{ fail .Values.secret }}{{ end }}"), "template error at example/templates/worker.yaml:1:3"},
+		"includes without end":                {exampleChart(file, "{{ include \"p\" . }}", "templates/_p.tpl", "{{ define \"p\" }}{{ .Values.secret }}{{ include \"p\" . }}{{ end }}"), "template error at example/templates/worker.yaml:1:3"},
+		"a template that cannot be parsed":    {one("a\n\n{{ if \"" + canary + "\" }}"), "template error at example/templates/worker.yaml:3"},
+		"a function that is none":             {one("{{ " + canary + " }}"), "template error at example/templates/worker.yaml:1"},
+		"a function that panics":              {one("{{ substr 5 1 .Values.secret }}"), "template error"},
+		"a division by zero":                  {one("{{ div 1 0 }}{{ .Values.secret }}"), "template error at example/templates/worker.yaml:1:3"},
+		"YAML that cannot be parsed":          {one("a: b\nc: {{ .Values.secret }}: x: y\n"), "templates/worker.yaml: line 2: not valid YAML"},
+		"an alias that is a value":            {one("a: *{{ .Values.secret }}\n"), "templates/worker.yaml: not valid YAML"},
+		"a duplicate key that is a value":     {one("{{ .Values.secret }}: 1\n{{ .Values.secret }}: 2\n"), "templates/worker.yaml: line 2: duplicate key, first set on line 1"},
+		"a key that is a mapping":             {one("? {a: {{ .Values.secret }}}\n: 1\n"), "templates/worker.yaml: line 1: a key that is not a string"},
+		"a document that is a value":          {one("{{ .Values.secret }}\n"), "templates/worker.yaml: a document that is not an object"},
+		"a document that is a list":           {one("- {{ .Values.secret }}\n"), "templates/worker.yaml: a document that is not an object"},
+		"a List of values":                    {one("kind: List\nitems: [{{ .Values.secret }}]\n"), "templates/worker.yaml: a List with an item that is not an object"},
+		"a List that is a value":              {one("kind: List\nitems: {{ .Values.secret }}\n"), "templates/worker.yaml: a List whose items are no list"},
+		"a b64dec of what is not":             {one("x: y\na: {{ b64dec .Values.secret }}: {{ .Values.secret }}: b\n"), "templates/worker.yaml: line 2: not valid YAML"},
+		"toYaml at the wrong depth":           {one("a:\n  b: 1\n {{ toYaml .Values.map }}\n"), "templates/worker.yaml: line"},
+		"a value where a chart's values go":   {exampleChart("charts/s/Chart.yaml", "apiVersion: v2\nname: s\nversion: 1.0.0\n"), ""},
+		"a template of a bundled chart":       {exampleChart("charts/t/Chart.yaml", "apiVersion: v2\nname: t\nversion: 1.0.0\n", "charts/t/templates/x.yaml", "{{ fail .Values.global.secret }}"), "template error at example/charts/t/templates/x.yaml:1:3"},
+		"YAML of a bundled chart":             {exampleChart("charts/t/Chart.yaml", "apiVersion: v2\nname: t\nversion: 1.0.0\n", "charts/t/templates/x.yaml", "x: y\na: {{ .Values.global.secret }}: b"), "charts/t/templates/x.yaml: line 2: not valid YAML"},
+		"a file name like a place":            {exampleChart("templates/a: b.yaml", "{{ fail .Values.secret }}"), "template error"},
+		"a file name that continues another":  {exampleChart("templates/a", "x: y", "templates/a:1:1): z.yaml", "{{ fail .Values.secret }}"), "template error"},
+		"a file name with something peculiar": {exampleChart("templates/a\u202e.yaml", "{{ fail .Values.secret }}"), `template error at "example/templates/a\u202e.yaml":1:3`},
+	} {
+		t.Run(rule, func(t *testing.T) {
+			given := map[string]any{
+				"secret": canary, "list": []any{canary}, "map": map[string]any{canary: canary, "x": canary},
+				"global": map[string]any{"secret": canary},
+			}
+			if tc.want == "" {
+				given["s"] = canary
+				tc.want = "values: s must be an object: it holds the values of a bundled chart"
+			}
+			set, errs := Render(t.Context(), inputOf(chartOf(t, tc.files), given))
+			if len(errs) != 1 || set != nil {
+				t.Fatalf("got %v, %v", set, errs)
+			}
+			if !strings.HasPrefix(errs[0], tc.want) {
+				t.Errorf("got %q, want %q", errs[0], tc.want)
+			}
+			if strings.Contains(errs[0], canary) {
+				t.Errorf("the error quotes a value: %q", errs[0])
+			}
+		})
+	}
+}
+
+func TestAllFilesWithBadYAMLAreNamed(t *testing.T) {
+	_, errs := Render(t.Context(), inputOf(chartOf(t, exampleChart("templates/b.yaml", "x: y\na: b: c", "templates/a.yaml", "a: b\n---\nx\n", "templates/c.yaml", "a: b")), nil))
+	want := []string{"templates/a.yaml: a document that is not an object", "templates/b.yaml: line 2: not valid YAML"}
+	if d := cmp.Diff(want, errs); d != "" {
+		t.Error(d)
+	}
+}
+
+// FuzzWhere feeds texts that are no error of Helm's, or only look like one: nothing but a template's own
+// name and a few digits may come out.
+func FuzzWhere(f *testing.F) {
+	for _, prefix := range append([]string{"", "x"}, prefixes...) {
+		for _, place := range []string{"", "example/templates/worker.yaml", "example/templates/worker.yaml:1:2", "example/templates/worker.yaml:x", "gotpl:1:1", "example/templates/worker.yaml:99999999:1"} {
+			f.Add(prefix + place + "): " + canary)
+			f.Add(prefix + place + ": executing " + canary)
+		}
+	}
+	h := chartOf(f, exampleChart("templates/worker.yaml", "a: b", "templates/worker.yaml:1", "a: b")).Helm()
+	f.Fuzz(func(t *testing.T, text string) {
+		got := where(errors.New(text), h)
+		rest, ok := strings.CutPrefix(got, "template error")
+		if !ok {
+			t.Fatal(got)
+		}
+		if rest == "" {
+			return
+		}
+		rest = strings.TrimPrefix(strings.TrimPrefix(rest, " at "), " in ")
+		rest, ok = strings.CutPrefix(rest, "example/templates/worker.yaml")
+		if !ok || len(rest) > len(":1:1234567:1234567") || strings.Trim(rest, ":0123456789") != "" {
+			t.Error(got)
+		}
+	})
+}
+
+// FuzzErrorsCarryNoValue renders any template over values that are canaries.
+func FuzzErrorsCarryNoValue(f *testing.F) {
+	for _, s := range []string{
+		"{{ fail .Values.secret }}", "{{ .Values.secret.x }}", "a: {{ .Values.secret }}: b", "{{ tpl .Values.secret . }}", "{{ index .Values.list 3 }}",
+		"{{ required .Values.secret nil }}", "{{ include .Values.secret . }}", "{{ .Values.map | toYaml }}\n- x", "{{ template \"x\" .Values.secret }}",
+		"{{ range .Values.list }}{{ .x }}{{ end }}", "{{ fromYaml .Values.secret }}", "{{ .Files.Get .Values.secret }}", "{{ printf \"%d\" .Values.secret }}: {{ .Values.secret }}: x",
+		"{{ semver .Values.secret }}", "{{ .Values.secret | toDate \"x\" | date \"y\" }}", "{{ regexMatch .Values.secret \"(\" }}", "{{ mustRegexMatch \"(\" .Values.secret }}", "{{ set .Values.secret \"a\" 1 }}",
+		"{{ lookup .Values.secret \"\" \"\" \"\" }}", "{{ get .Values.secret \"x\" }}", "{{ mustFromJson .Values.secret }}", "{{ genSignedCert .Values.secret nil nil 1 nil }}", "{{ merge .Values.map .Values.secret }}",
+		"{{ mustToJson . }}: x: y", "{{ call .Values.secret }}", "{{ slice .Values.secret 99 }}", "{{ len .Values.missing }}{{ .Values.secret }}", "{{ htpasswd .Values.secret \"\\x00\" }}", "{{ derivePassword 1 \"long\" .Values.secret .Values.secret .Values.secret.x }}",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, costly := range []string{"repeat", "until", "seq", "indent", "gen", "crypt", "tpl", "nospace", "wrap", "%", "derive", "htpasswd", "range", "template", "include", "rand", "block"} {
+			if strings.Contains(text, costly) && !strings.HasPrefix(text, "{{ "+costly) {
+				return // time and memory are bounded outside this process
+			}
+		}
+		if strings.Contains(text, canary) || len(text) > 2000 {
+			return
+		}
+		given := map[string]any{"secret": canary, "list": []any{canary, map[string]any{"x": canary}}, "map": map[string]any{"a": canary, "b": map[string]any{canary: canary}}}
+		_, errs := Render(t.Context(), inputOf(chartOf(t, exampleChart("templates/a.yaml", text)), given))
+		for _, e := range errs {
+			if strings.Contains(e, canary) {
+				t.Errorf("%q: %q", text, e)
+			}
+		}
+	})
+}
+
+func TestMismatchNamesThePath(t *testing.T) {
+	c := chartOf(t, exampleChart(
+		"charts/s/Chart.yaml", "apiVersion: v2\nname: s\nversion: 1.0.0\n",
+		"charts/s/charts/deep/Chart.yaml", "apiVersion: v2\nname: deep\nversion: 1.0.0\n"))
+	for path, given := range map[string]map[string]any{
+		"s":      {"s": canary},
+		"s.deep": {"s": map[string]any{"deep": []any{canary}}},
+	} {
+		_, errs := Render(t.Context(), inputOf(c, given))
+		want := []string{fmt.Sprintf("values: %s must be an object: it holds the values of a bundled chart", path)}
+		if d := cmp.Diff(want, errs); d != "" {
+			t.Error(d)
+		}
+	}
+}
