@@ -55,8 +55,9 @@ type Fetcher struct {
 	cache   *cache
 	parsed  *parsedCache
 	timeout time.Duration
-	base    context.Context //nolint:containedctx // outlives the callers: one fetch serves several of them
-	stop    context.CancelFunc
+	// base is what fetches run under: one serves several callers, so it cannot end with one of them.
+	base context.Context
+	stop context.CancelFunc
 
 	mu      sync.Mutex
 	flights map[string]*flight

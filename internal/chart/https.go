@@ -36,7 +36,7 @@ func (f *Fetcher) fetchHTTPS(ctx context.Context, w wish, known []record) ([]byt
 	if err != nil {
 		return nil, record{}, err
 	}
-	defer resp.Body.Close() //nolint:errcheck // only read from
+	defer func() { _ = resp.Body.Close() }() // it is only read from
 	switch {
 	case resp.StatusCode == http.StatusNotModified && conditional:
 		return data, last, nil

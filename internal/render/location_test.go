@@ -1,8 +1,10 @@
 package render
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"log"
 	"strings"
 	"testing"
 
@@ -149,6 +151,28 @@ func FuzzErrorsCarryNoValue(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestNothingIsLogged: Helm prints values that it cannot merge to the process-wide logger.
+func TestNothingIsLogged(t *testing.T) {
+	var logged bytes.Buffer
+	out := log.Writer()
+	log.SetOutput(&logged)
+	t.Cleanup(func() { log.SetOutput(out) })
+	given := map[string]any{
+		"pool": canary, "db": map[string]any{"exports": canary, "defaults": []any{canary}, "enabled": canary, "size": map[string]any{canary: canary}, "global": canary},
+		"replica": map[string]any{"enabled": map[string]any{canary: canary}, "exports": map[string]any{"connection": canary}},
+		"tags":    map[string]any{"fast": canary}, "global": map[string]any{"tier": canary, "more": map[string]any{"x": canary}, "own": map[string]any{canary: canary}},
+	}
+	in := input(t, "subcharts", given)
+	mustRender(t, in)
+	_ = chartOf(t, exampleChart("requirements.yaml", "dependencies: []\n", "requirements.lock", "x"))
+	if logged.Len() > 0 {
+		t.Errorf("logged: %s", logged.String())
+	}
+	if _, err := helmValues(cloneChart(in.Chart.Helm()), given); err != nil || logged.Len() == 0 {
+		t.Errorf("Helm itself logs nothing of it, so this test shows nothing: %v", err)
+	}
 }
 
 func TestMismatchNamesThePath(t *testing.T) {
