@@ -16,6 +16,7 @@ import (
 	"zaentrum.io/zae/internal/apitype"
 	"zaentrum.io/zae/internal/chart"
 	"zaentrum.io/zae/internal/fault"
+	"zaentrum.io/zae/internal/session/issuertest"
 )
 
 // fakePortal stands in for portal-api and the operator behind it, as far as the contract describes what a
@@ -30,6 +31,7 @@ type fakePortal struct {
 	mode   string
 	log    []string // "METHOD PATH[ BODY]"
 	freed  chan struct{}
+	issuer *issuertest.Issuer // nil: the instance names none
 }
 
 type fakePlan struct {
@@ -58,6 +60,10 @@ func (p *fakePortal) close() {
 	close(p.freed)
 	p.srv.CloseClientConnections()
 	p.srv.Close()
+	if p.issuer != nil {
+		p.issuer.CloseClientConnections()
+		p.issuer.Close()
+	}
 }
 
 // requests are the requests so far that contain the text.
@@ -131,13 +137,26 @@ func (p *fakePortal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		problem(w, fault.Invalid, "bad: "+r.Header.Get("Authorization")+string(body)+"\x1b]0;owned\x07\nnext")
 		return
 	}
-	if r.Header.Get("Authorization") != "Bearer "+fakeToken {
+	if r.Method == "GET" && r.URL.Path == apitype.PathDiscovery {
+		p.discovery(w)
+		return
+	}
+	bearer := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if bearer != fakeToken && !strings.HasPrefix(bearer, "access-"+issuertest.Canary) {
 		problem(w, fault.NoBearer, "the bearer is not valid")
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.route(w, r, body)
+}
+
+func (p *fakePortal) discovery(w http.ResponseWriter) {
+	d := apitype.Discovery{CapabilityVersion: 1, Services: []map[string]any{}}
+	if p.issuer != nil {
+		d.Auth = &apitype.DiscoveryAuth{Issuer: p.issuer.URL, ClientID: "zae"}
+	}
+	answer(w, http.StatusOK, d)
 }
 
 func (p *fakePortal) route(w http.ResponseWriter, r *http.Request, body []byte) {

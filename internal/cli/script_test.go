@@ -22,6 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"zaentrum.io/zae/internal/apitype"
+	"zaentrum.io/zae/internal/session/issuertest"
 )
 
 var update = flag.Bool("update", false, "write the expected output of scripts anew")
@@ -85,6 +86,8 @@ func TestScripts(t *testing.T) {
 			"frames": cmdFrames,
 			"writes": cmdWrites,
 			"mode":   cmdMode,
+			"issuer": cmdIssuer,
+			"spent":  cmdSpent,
 		},
 	})
 }
@@ -150,6 +153,28 @@ func cmdWrites(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
+// issuer [FAIL] gives the instance an issuer, whose tokens live for 1 s, so that each command renews the
+// session. FAIL is the error code that it answers.
+func cmdIssuer(ts *testscript.TestScript, _ bool, args []string) {
+	i := issuertest.New()
+	i.Lifetime = time.Second
+	if len(args) > 0 {
+		i.Fail = args[0]
+	}
+	p := portalOf(ts)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.issuer = i
+}
+
+// spent REFRESHES REVOKED compares how many tokens were renewed and revoked.
+func cmdSpent(ts *testscript.TestScript, _ bool, args []string) {
+	i := portalOf(ts).issuer
+	if got := fmt.Sprint(i.Refreshes(), len(i.Revoked())); got != strings.Join(args, " ") {
+		ts.Fatalf("renewed and revoked %s, want %s", got, args)
+	}
+}
+
 // mode FILE MODE checks the permissions of a file.
 func cmdMode(ts *testscript.TestScript, _ bool, args []string) {
 	info, err := os.Stat(ts.MkAbs(args[0]))
@@ -197,21 +222,22 @@ func cmdExits(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	cmd := command(ts, args[1:])
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, ts.Stdout(), ts.Stderr()
+	before := len(portalOf(ts).requests(at))
 	ts.Check(cmd.Start())
 	if sig != "" {
-		signalAt(ts, cmd.Process, sig, at)
+		signalAt(ts, cmd.Process, sig, at, before)
 	}
 	checkExit(ts, cmd.Wait(), want)
 }
 
-func signalAt(ts *testscript.TestScript, p *os.Process, sig, at string) {
+func signalAt(ts *testscript.TestScript, p *os.Process, sig, at string, before int) {
 	s := syscall.SIGINT
 	if sig == "TERM" {
 		s = syscall.SIGTERM
 	}
-	p2 := portalOf(ts)
+	portal := portalOf(ts)
 	for range 2000 {
-		if len(p2.requests(at)) > 0 {
+		if len(portal.requests(at)) > before {
 			ts.Check(p.Signal(s))
 			return
 		}

@@ -10,7 +10,8 @@ import (
 	"zaentrum.io/zae/internal/fault"
 )
 
-// leeway is how long before its expiry a token is renewed: longer than a call takes.
+// leeway is how long before its expiry a token is renewed: longer than a call takes. A token that lives
+// for a few minutes or less is renewed in the last quarter of its life, not for each call.
 const leeway = 30 * time.Second
 
 // Bearers hands out the bearer of stored sessions and renews them.
@@ -24,8 +25,16 @@ type Bearers struct {
 func (b Bearers) From(instance, issuer, clientID string, t *oauth2.Token) Session {
 	return Session{
 		Instance: instance, Issuer: issuer, ClientID: clientID,
-		AccessToken: t.AccessToken, RefreshToken: t.RefreshToken, Expiry: t.Expiry, SignedIn: b.Now().UTC().Truncate(time.Second),
+		AccessToken: t.AccessToken, RefreshToken: t.RefreshToken, Expiry: t.Expiry, Obtained: b.Now().UTC(), SignedIn: b.Now().UTC(),
 	}
+}
+
+// lead is how long before its expiry the session's token is renewed.
+func (s Session) lead() time.Duration {
+	if s.Obtained.IsZero() {
+		return leeway
+	}
+	return min(leeway, s.Expiry.Sub(s.Obtained)/4)
 }
 
 // Bearer is a token of the instance's session that does not expire at once. It renews under the store's
@@ -39,7 +48,7 @@ func (b Bearers) Bearer(ctx context.Context, instance string) (string, error) {
 	if !ok {
 		return "", fault.New(fault.NoBearer, "not signed in to %s", instance).WithHint("%s", signIn(instance))
 	}
-	if b.fresh(one, leeway) {
+	if b.fresh(one, one.lead()) {
 		return one.AccessToken, nil
 	}
 	// A renewal that has been sent must be kept even when this command is interrupted meanwhile: the
@@ -70,7 +79,7 @@ func (b Bearers) renew(ctx context.Context, instance string) (string, error) {
 	switch {
 	case !ok:
 		return "", fault.New(fault.NoBearer, "not signed in to %s", instance).WithHint("%s", signIn(instance))
-	case b.fresh(one, leeway): // another process was faster
+	case b.fresh(one, one.lead()): // another process was faster
 		return one.AccessToken, nil
 	case one.RefreshToken == "":
 		if b.fresh(one, 0) {

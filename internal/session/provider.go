@@ -6,6 +6,7 @@
 package session
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,7 +24,7 @@ import (
 )
 
 const (
-	maxMetadata = 1 << 20
+	maxAnswer   = 1 << 20
 	callTimeout = 30 * time.Second
 )
 
@@ -39,29 +40,28 @@ type Web struct {
 	Debug func(line string)
 }
 
-// client follows no redirect: a token request that is sent on is a token that is given away.
-func (w Web) client() *http.Client {
-	t := w.Transport
-	if t == nil {
-		t = http.DefaultTransport
+// client follows no redirect: a token request that is sent on is a token that is given away. Its calls end
+// with ctx, whatever context the library that makes them gives them.
+func (w Web) client(ctx context.Context) *http.Client {
+	if w.Transport == nil {
+		w.Transport = http.DefaultTransport
 	}
-	timeout := w.Timeout
-	if timeout <= 0 {
-		timeout = callTimeout
+	if w.Timeout <= 0 {
+		w.Timeout = callTimeout
 	}
 	return &http.Client{
-		Transport: guarded{next: t, w: w},
-		Timeout:   timeout,
+		Transport: guarded{ctx: ctx, w: w},
 		CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse
 		},
 	}
 }
 
-// guarded refuses unsafe addresses and bounds answers, whichever library makes the call.
+// guarded refuses unsafe addresses, and bounds calls in time and answers in size, whichever library makes
+// the call. An answer is read as a whole, because not every library closes it.
 type guarded struct {
-	next http.RoundTripper
-	w    Web
+	ctx context.Context //nolint:containedctx // it outlives no call of the client it is made for
+	w   Web
 }
 
 var errUnsafe = errors.New("not https")
@@ -70,8 +70,11 @@ func (g guarded) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !g.w.safe(r.URL) {
 		return nil, errUnsafe
 	}
+	ctx, cancel := context.WithTimeout(r.Context(), g.w.Timeout)
+	defer cancel()
+	defer context.AfterFunc(g.ctx, cancel)()
 	start := time.Now()
-	res, err := g.next.RoundTrip(r)
+	res, err := g.w.Transport.RoundTrip(r.Clone(ctx))
 	if g.w.Debug != nil {
 		status := "no answer"
 		if err == nil {
@@ -82,10 +85,11 @@ func (g guarded) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	res.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.LimitReader(res.Body, maxMetadata), res.Body}
+	text, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	if err := errors.Join(err, res.Body.Close()); err != nil {
+		return nil, err
+	}
+	res.Body = io.NopCloser(bytes.NewReader(text))
 	return res, nil
 }
 
@@ -169,7 +173,7 @@ func fetchMetadata(ctx context.Context, w Web, issuer string) (metadata, error) 
 		return doc, fault.New(fault.Unreachable, "the instance names an issuer that is no address to sign in at").Because(err)
 	}
 	req.Header.Set("Accept", "application/json")
-	res, err := w.client().Do(req)
+	res, err := w.client(ctx).Do(req)
 	if err != nil {
 		return doc, unreachable(ctx, issuer, err)
 	}
@@ -202,7 +206,7 @@ func (p *Provider) Device(ctx context.Context, show func(Prompt)) (*oauth2.Token
 		return nil, fault.New(fault.Unreachable, "the issuer %s offers no sign-in with a device code", p.issuer).
 			WithHint("set ZAE_TOKEN to an admin bearer")
 	}
-	ctx = context.WithValue(ctx, oauth2.HTTPClient, p.web.client())
+	ctx = context.WithValue(ctx, oauth2.HTTPClient, p.web.client(ctx))
 	verifier := oauth2.GenerateVerifier()
 	da, err := p.config.DeviceAuth(ctx, oauth2.S256ChallengeOption(verifier))
 	if err != nil {
@@ -233,7 +237,7 @@ func webAddress(raw string) bool {
 
 // refresh trades the refresh token for new tokens.
 func (p *Provider) refresh(ctx context.Context, old Session) (*oauth2.Token, error) {
-	ctx = context.WithValue(ctx, oauth2.HTTPClient, p.web.client())
+	ctx = context.WithValue(ctx, oauth2.HTTPClient, p.web.client(ctx))
 	// Only the refresh token is given, so that the library cannot decide that the old one still does.
 	return p.config.TokenSource(ctx, &oauth2.Token{RefreshToken: old.RefreshToken}).Token()
 }
@@ -253,7 +257,7 @@ func (p *Provider) Revoke(ctx context.Context, s Session) error {
 		return fault.New(fault.Unreachable, "the issuer %s cannot be told", p.issuer).Because(err)
 	}
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	res, err := p.web.client().Do(req)
+	res, err := p.web.client(ctx).Do(req)
 	if err != nil {
 		return unreachable(ctx, p.issuer, err)
 	}

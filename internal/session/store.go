@@ -24,7 +24,8 @@ type Session struct {
 
 	AccessToken  string    `json:"accessToken"`
 	RefreshToken string    `json:"refreshToken,omitempty"`
-	Expiry       time.Time `json:"expiry,omitzero"` // of the access token; zero when the issuer named none
+	Expiry       time.Time `json:"expiry,omitzero"`   // of the access token; zero when the issuer named none
+	Obtained     time.Time `json:"obtained,omitzero"` // when the access token was
 	SignedIn     time.Time `json:"signedIn"`
 }
 
