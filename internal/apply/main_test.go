@@ -54,7 +54,7 @@ func apiServer(t testing.TB) *rest.Config {
 		t.Fatal("needs an API server: run through make test, or set KUBEBUILDER_ASSETS to a directory with etcd and kube-apiserver")
 	}
 	server.Do(func() {
-		server.env = &envtest.Environment{}
+		server.env = &envtest.Environment{ControlPlaneStartTimeout: 2 * time.Minute, ControlPlaneStopTimeout: time.Minute}
 		server.config, server.err = server.env.Start()
 	})
 	if server.err != nil {
@@ -145,7 +145,7 @@ type bench struct {
 func newBench(t *testing.T) *bench {
 	t.Helper()
 	config := apiServer(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	t.Cleanup(cancel)
 
 	other, err := client.New(config, client.Options{})

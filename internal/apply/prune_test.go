@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"zaentrum.io/zae/internal/apply"
 	"zaentrum.io/zae/internal/manifest"
 )
 
@@ -62,6 +63,20 @@ func TestPruneSparesWhatIsNotOurs(t *testing.T) {
 	}
 }
 
+// The prune decides by itself, whatever observation it is given.
+func TestPruneDoesNotTrustTheObservation(t *testing.T) {
+	b := newBench(t)
+	values := b.decorate(`{apiVersion: v1, kind: Secret, metadata: {name: zaentrum-addon-example-values-1}}`)
+	u := values[0].Unstructured()
+	if err := b.other.Create(b.ctx, u); err != nil {
+		t.Fatal(err)
+	}
+	ids, err := b.cluster.Prune(b.ctx, b.owner, nil, &apply.Observation{Owned: values})
+	if err != nil || len(ids) > 0 || len(b.requests.writes()) > 0 {
+		t.Errorf("%v, pruned %v: %q", err, ids, b.requests.writes())
+	}
+}
+
 // What is deleted is what was checked.
 func TestPruneIsGuardedAgainstRaces(t *testing.T) {
 	const text = `{apiVersion: v1, kind: ConfigMap, metadata: {name: config}, data: {a: x}}`
@@ -80,6 +95,9 @@ func TestPruneIsGuardedAgainstRaces(t *testing.T) {
 		}, false},
 		"it lost its mark": {func(b *bench) {
 			b.patch(b.get("v1", "ConfigMap", "config"), `{"metadata":{"labels":{"app.kubernetes.io/managed-by":null}}}`)
+		}, false},
+		"it was labelled for another": {func(b *bench) {
+			b.patch(b.get("v1", "ConfigMap", "config"), `{"metadata":{"labels":{"zaentrum.io/addon":"other"}}}`)
 		}, false},
 		"it was replaced": {func(b *bench) {
 			_ = b.other.Delete(b.ctx, b.get("v1", "ConfigMap", "config"))
