@@ -307,7 +307,7 @@ func TestBadInputWritesNothing(t *testing.T) {
 	}{
 		{2, "--set-secret", []string{"addon", "add", h.ref("example"), "--version", "1.2.0", "--yes", "--set-secret", "database.url=" + h.canary}},
 		{2, "--yes", []string{"addon", "add", h.ref("example"), "--version", "1.2.0"}},
-		{1, "version", []string{"addon", "add", h.ref("example"), "--yes"}},
+		{2, "version", []string{"addon", "add", h.ref("example"), "--yes"}},
 		{2, "zaentrum", []string{"addon", "add", h.ref("example"), "--version", "1.2.0", "--yes", "--set", "zaentrum.hostname=x"}},
 		{2, "--sett", []string{"addon", "add", h.ref("example"), "--version", "1.2.0", "--yes", "--sett", "a=b"}},
 		{2, "--set", []string{"addon", "add", h.ref("example"), "--version", "1.2.0", "--yes", "--set", "worker..replicas=2"}},

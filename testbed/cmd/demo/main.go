@@ -67,7 +67,8 @@ func run(ctx context.Context, zae string, keep bool) (err error) {
 	d.zae("addon", "add", ref, "--version", "1.2.0", "--set", "worker.replicas=2",
 		"--set-secret", "database.url=env:DATABASE_URL", "--yes", "--wait")
 	d.zae("addon", "status", "example")
-	d.kubectl("get", "zaddon,deploy,job,secret,configmap,pvc,svc", "-l", "zaentrum.io/addon=example")
+	d.kubectl("get", "zaddon")
+	d.kubectl("get", "deploy,job,secret,configmap,pvc,svc", "-l", "zaentrum.io/addon=example")
 
 	title("Upgrade: the plan lists the changes")
 	d.zae("addon", "upgrade", "example", "--version", "1.3.0", "--yes", "--wait")
@@ -84,7 +85,10 @@ func run(ctx context.Context, zae string, keep bool) (err error) {
 	}
 	title("Nothing the chart created is left; the kept values Secrets are")
 	d.kubectl("get", "deploy,job,svc,configmap,pvc,serviceaccount", "-l", "zaentrum.io/addon=example")
-	d.kubectl("get", "secret", "-l", "zaentrum.io/addon=example", "--show-labels")
+	kept := d.kubectl("get", "secret", "-l", "zaentrum.io/addon=example,zaentrum.io/keep=true", "-o", "custom-columns=KEPT:.metadata.name,OWNERS:.metadata.ownerReferences")
+	if d.err == nil && strings.Count(kept, "zaentrum-addon-example-") != 2 {
+		d.err = errors.New("the values Secret and the generated one should have been kept")
+	}
 	if d.err == nil && strings.Contains(d.seen.String(), secret) {
 		d.err = errors.New("the secret input was shown")
 	}
@@ -145,9 +149,9 @@ func (d *demo) take(r stack.Result, err error) {
 	}
 }
 
-func (d *demo) kubectl(args ...string) {
+func (d *demo) kubectl(args ...string) string {
 	if d.err != nil {
-		return
+		return ""
 	}
 	fmt.Printf("\n$ kubectl -n %s %s\n", d.stack.Namespace, strings.Join(args, " "))
 	out, err := d.stack.Kubectl(d.ctx, "", args...)
@@ -156,15 +160,17 @@ func (d *demo) kubectl(args ...string) {
 	}
 	fmt.Print(out)
 	d.err = err
+	return out
 }
 
-// gone waits for the garbage collector, which works a moment after the resource is deleted, and fails when something
-// the chart created stays.
+// gone waits for the garbage collector, and fails when something the chart created stays. The collector looks for new
+// kinds of resources twice a minute, so in a cluster as young as this one it may come late.
 func (d *demo) gone() {
 	if d.err != nil {
 		return
 	}
-	deadline := time.Now().Add(30 * time.Second)
+	fmt.Println("\nwaiting for the garbage collector …")
+	deadline := time.Now().Add(90 * time.Second)
 	for {
 		left, err := d.stack.Kubectl(d.ctx, "", "get", "deploy,job,svc,configmap,pvc,serviceaccount,pod,secret", "-o", "name",
 			"-l", "zaentrum.io/addon=example,zaentrum.io/keep!=true")
@@ -173,7 +179,7 @@ func (d *demo) gone() {
 			return
 		}
 		if time.Now().After(deadline) {
-			d.err = fmt.Errorf("still there after 30 s:\n%s", left)
+			d.err = fmt.Errorf("still there after 90 s:\n%s", left)
 			return
 		}
 		time.Sleep(200 * time.Millisecond)

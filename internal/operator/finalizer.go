@@ -1,0 +1,116 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"zaentrum.io/zae/api/v1alpha1"
+)
+
+func keepsValues(a *v1alpha1.ZaentrumAddon) bool {
+	return a.Annotations[v1alpha1.AnnotationKeepValues] == "true"
+}
+
+// holdFinalizer has the finalizer on the resource exactly while there are values to keep: without it, a
+// stopped operator would hold up the deletion of every addon. It tells whether it wrote.
+func (r *reconciler) holdFinalizer(ctx context.Context, a *v1alpha1.ZaentrumAddon) (bool, error) {
+	if keepsValues(a) == controllerutil.ContainsFinalizer(a, v1alpha1.FinalizerValues) {
+		return false, nil
+	}
+	before := client.MergeFromWithOptions(a.DeepCopy(), client.MergeFromWithOptimisticLock{})
+	if keepsValues(a) {
+		controllerutil.AddFinalizer(a, v1alpha1.FinalizerValues)
+	} else {
+		controllerutil.RemoveFinalizer(a, v1alpha1.FinalizerValues)
+	}
+	if err := r.client.Patch(ctx, a, before); err != nil {
+		return false, fmt.Errorf("finalizer: %w", err)
+	}
+	r.writes.wrote(a)
+	return true, nil
+}
+
+// finalize lets go of a resource that is being deleted: with its values kept, when it says so and there is
+// somebody to keep them for.
+func (r *reconciler) finalize(ctx context.Context, a *v1alpha1.ZaentrumAddon) error {
+	if !controllerutil.ContainsFinalizer(a, v1alpha1.FinalizerValues) {
+		return nil
+	}
+	keep := keepsValues(a)
+	if keep {
+		var err error
+		if keep, err = r.worthKeeping(ctx, a.Namespace); err != nil {
+			return err
+		}
+	}
+	if keep {
+		if err := r.keepValues(ctx, a); err != nil {
+			return err
+		}
+	}
+	before := client.MergeFromWithOptions(a.DeepCopy(), client.MergeFromWithOptimisticLock{})
+	controllerutil.RemoveFinalizer(a, v1alpha1.FinalizerValues)
+	if err := r.client.Patch(ctx, a, before); err != nil && !gone(err) {
+		return fmt.Errorf("finalizer: %w", err)
+	}
+	return nil
+}
+
+// worthKeeping is false when the namespace is terminating or no platform is left: then nobody could use
+// the values again, and holding on would only hold up the deletion.
+func (r *reconciler) worthKeeping(ctx context.Context, namespace string) (bool, error) {
+	var ns corev1.Namespace
+	if err := r.live.Get(ctx, client.ObjectKey{Name: namespace}, &ns); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	if ns.DeletionTimestamp != nil {
+		return false, nil
+	}
+	var platforms v1alpha1.ZaentrumList
+	if err := r.live.List(ctx, &platforms, client.InNamespace(namespace)); err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(platforms.Items, func(z v1alpha1.Zaentrum) bool { return z.DeletionTimestamp == nil }), nil
+}
+
+// keepValues takes the addon off the owners of its values Secrets, the generated one included, and labels
+// them as kept. It asks the cluster, not the cache: this is the last chance.
+func (r *reconciler) keepValues(ctx context.Context, a *v1alpha1.ZaentrumAddon) error {
+	var secrets metav1.PartialObjectMetadataList
+	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
+	err := r.live.List(ctx, &secrets, client.InNamespace(a.Namespace), client.MatchingLabels{v1alpha1.LabelAddon: a.Name})
+	if err != nil {
+		return fmt.Errorf("keep values: %w", err)
+	}
+	for i := range secrets.Items {
+		s := &secrets.Items[i]
+		if !isValuesSecret(s, a.Name) || (kept(s) && !ownedBy(s, a)) {
+			continue
+		}
+		s.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+		before := client.MergeFromWithOptions(s.DeepCopy(), client.MergeFromWithOptimisticLock{})
+		s.OwnerReferences = slices.DeleteFunc(s.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.UID == a.UID })
+		if s.Labels == nil {
+			s.Labels = map[string]string{}
+		}
+		s.Labels[v1alpha1.LabelKeep] = "true"
+		delete(s.Annotations, v1alpha1.AnnotationUnreferencedSince)
+		if err := r.client.Patch(ctx, s, before); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("keep Secret %s: %w", s.Name, err)
+		}
+	}
+	return nil
+}
+
+// isValuesSecret tells an addon's values Secrets, the generated one included, from what its chart rendered:
+// charts cannot render names under the reserved prefix.
+func isValuesSecret(o client.Object, addon string) bool {
+	return o.GetLabels()[v1alpha1.LabelAddon] == addon && strings.HasPrefix(o.GetName(), v1alpha1.ValuesObjectPrefix(addon))
+}

@@ -1,0 +1,127 @@
+package operator
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"zaentrum.io/zae/api/v1alpha1"
+	"zaentrum.io/zae/internal/engine"
+	"zaentrum.io/zae/internal/inputs"
+	"zaentrum.io/zae/internal/values"
+)
+
+// waiting says that a reconcile cannot go on yet: nothing is wrong, and something will wake it, at the
+// latest after the time given.
+type waiting struct {
+	what  string
+	after time.Duration
+}
+
+func (w *waiting) Error() string { return w.what }
+
+// generator answers with the addon's generated values, from the Secret that keeps them, and adds those
+// that are missing. A value that is kept is never made again: the Secret is created with a create, and
+// extended under the resource version that was read, so that of two who try one loses and reads again.
+func (r *reconciler) generator(a *v1alpha1.ZaentrumAddon) engine.Generator {
+	return func(ctx context.Context, wanted []inputs.Input) (map[string]string, error) {
+		secret, err := r.generatedSecret(ctx, a)
+		if err != nil {
+			return nil, err
+		}
+		out := make(map[string]string, len(wanted))
+		missing := map[string][]byte{}
+		for _, in := range wanted {
+			if secret != nil {
+				if v, ok := data(secret, in.Path); ok && v != "" {
+					out[in.Path] = v
+					continue
+				}
+			}
+			v, err := values.Generate(in.Generate, r.random)
+			if err != nil {
+				return nil, err
+			}
+			out[in.Path] = v
+			missing[in.Path] = []byte(v)
+		}
+		if len(missing) == 0 {
+			return out, nil
+		}
+		if secret == nil {
+			return out, r.createGenerated(ctx, a, missing)
+		}
+		return out, r.extendGenerated(ctx, secret, missing)
+	}
+}
+
+// generatedSecret reads the Secret with the generated values: from the cache when it is there, else, since
+// the cache may be behind and a value must not be made twice, from the cluster. Nil when there is none.
+func (r *reconciler) generatedSecret(ctx context.Context, a *v1alpha1.ZaentrumAddon) (*unstructured.Unstructured, error) {
+	key := client.ObjectKey{Namespace: a.Namespace, Name: v1alpha1.GeneratedSecretName(a.Name)}
+	s := object(corev1.SchemeGroupVersion.WithKind("Secret"))
+	err := r.client.Get(ctx, key, s)
+	if apierrors.IsNotFound(err) {
+		meta := &metav1.PartialObjectMetadata{}
+		meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+		if err := r.live.Get(ctx, key, meta); err != nil {
+			return nil, client.IgnoreNotFound(err)
+		}
+		if meta.GetLabels()[v1alpha1.LabelAddon] == a.Name {
+			err = r.live.Get(ctx, key, s)
+		} else {
+			s, err = nil, nil
+		}
+	}
+	if err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	if s == nil || s.GetLabels()[v1alpha1.LabelAddon] != a.Name {
+		return nil, &waiting{what: fmt.Sprintf("Secret %s exists and is not labelled %s=%s: label or delete it", key.Name, v1alpha1.LabelAddon, a.Name), after: time.Minute}
+	}
+	if s.GetDeletionTimestamp() == nil && (kept(s) || ownedBy(s, a) || len(s.GetOwnerReferences()) == 0) {
+		return s, nil
+	}
+	// It belonged to an addon of this name that was removed, and is on its way out. A new value now could
+	// meet the old one again.
+	return nil, &waiting{what: fmt.Sprintf("waiting for Secret %s of the removed addon to be deleted", key.Name), after: time.Second}
+}
+
+func (r *reconciler) createGenerated(ctx context.Context, a *v1alpha1.ZaentrumAddon, data map[string][]byte) error {
+	s := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: a.Namespace, Name: v1alpha1.GeneratedSecretName(a.Name),
+			Labels:          map[string]string{v1alpha1.LabelAddon: a.Name},
+			OwnerReferences: []metav1.OwnerReference{ownerReference(a)},
+		},
+		Type: corev1.SecretTypeOpaque,
+		Data: data,
+	}
+	err := r.client.Create(ctx, s)
+	if apierrors.IsAlreadyExists(err) { // somebody was faster, and theirs counts
+		return &waiting{what: "reading the generated values again", after: 100 * time.Millisecond}
+	}
+	return err
+}
+
+func (r *reconciler) extendGenerated(ctx context.Context, s *unstructured.Unstructured, data map[string][]byte) error {
+	before := client.MergeFromWithOptions(s.DeepCopy(), client.MergeFromWithOptimisticLock{})
+	s = s.DeepCopy()
+	for k, v := range data {
+		if err := unstructured.SetNestedField(s.Object, base64.StdEncoding.EncodeToString(v), "data", k); err != nil {
+			return err
+		}
+	}
+	err := r.client.Patch(ctx, s, before)
+	if err != nil && gone(err) {
+		return &waiting{what: "reading the generated values again", after: 100 * time.Millisecond}
+	}
+	return err
+}

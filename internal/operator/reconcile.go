@@ -1,0 +1,336 @@
+package operator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/recorder"
+
+	"zaentrum.io/zae/api/v1alpha1"
+	"zaentrum.io/zae/internal/apply"
+	"zaentrum.io/zae/internal/chart"
+	"zaentrum.io/zae/internal/engine"
+	"zaentrum.io/zae/internal/fault"
+	"zaentrum.io/zae/internal/values"
+)
+
+// reconciler brings one addon at a time to what its resource says.
+type reconciler struct {
+	client client.Client // reads from the caches
+	live   client.Reader // reads from the cluster
+	engine *engine.Engine
+	events recorder.EventRecorder
+	now    func() time.Time
+	random io.Reader
+	resync time.Duration
+	writes *writes
+}
+
+// How soon to look again when nothing would wake the reconcile by itself.
+const (
+	afterRegistryFault = 20 * time.Second
+	afterStaleCache    = 25 * time.Millisecond
+)
+
+// Reconcile takes one addon through its steps. The status is written once, at the end.
+func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	a := &v1alpha1.ZaentrumAddon{}
+	if err := r.client.Get(ctx, req.NamespacedName, a); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	if r.writes.behind(a) {
+		return ctrl.Result{RequeueAfter: afterStaleCache}, nil
+	}
+	if a.DeletionTimestamp != nil {
+		r.writes.forget(a.UID)
+		return ctrl.Result{}, r.finalize(ctx, a)
+	}
+	if wrote, err := r.holdFinalizer(ctx, a); err != nil || wrote {
+		return requeueOnConflict(ctrl.Result{RequeueAfter: afterStaleCache}, err)
+	}
+	o, next, err := r.work(ctx, a)
+	if err != nil {
+		return requeueOnConflict(ctrl.Result{}, err)
+	}
+	if err := r.writeStatus(ctx, a, o); err != nil {
+		return requeueOnConflict(ctrl.Result{}, err)
+	}
+	if next == 0 {
+		// Jittered, so that many addons do not come due together; never later than the resync.
+		next = r.resync - time.Duration(rand.Int64N(int64(r.resync)/5+1))
+	}
+	return ctrl.Result{RequeueAfter: next}, nil
+}
+
+// requeueOnConflict looks again soon, and quietly, when something changed between reading and writing.
+func requeueOnConflict(result ctrl.Result, err error) (ctrl.Result, error) {
+	if apierrors.IsConflict(err) {
+		return ctrl.Result{RequeueAfter: afterStaleCache}, nil
+	}
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	return result, nil
+}
+
+// work does what the resource asks for, and says what came of it and when to look again (0: at the next
+// resync). An error is one that trying again may heal and that leaves nothing worth telling.
+func (r *reconciler) work(ctx context.Context, a *v1alpha1.ZaentrumAddon) (*outcome, time.Duration, error) {
+	if err := chart.CheckName(a.Name); err != nil {
+		return failed(reasonName, err.Error()), 0, nil
+	}
+	platform, problem, err := r.platform(ctx, a.Namespace)
+	if err != nil {
+		return nil, 0, err
+	}
+	if problem != "" {
+		return failed(reasonPlatform, problem), 0, nil
+	}
+	if _, err := values.Platform(platform); err != nil {
+		return failed(reasonPlatform, err.Error()), 0, nil
+	}
+	request, err := r.request(ctx, a, platform)
+	if err != nil {
+		return nil, 0, err
+	}
+	if a.Spec.Suspend {
+		previewed, err := r.engine.Preview(ctx, *request, owner(a))
+		if err != nil {
+			return r.troubled(a, v1alpha1.PhasePlanFailed, err)
+		}
+		return planned(a, previewed), 0, nil
+	}
+	converged, err := r.engine.Converge(ctx, *request, owner(a))
+	if err != nil {
+		return r.troubled(a, v1alpha1.PhaseFailed, err)
+	}
+	return r.converged(a, converged)
+}
+
+// platform is the one platform of a namespace, or says why there is none.
+func (r *reconciler) platform(ctx context.Context, namespace string) (*v1alpha1.Zaentrum, string, error) {
+	var list v1alpha1.ZaentrumList
+	if err := r.client.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+		return nil, "", err
+	}
+	switch len(list.Items) {
+	case 1:
+		return &list.Items[0], "", nil
+	case 0:
+		return nil, fmt.Sprintf("namespace %s holds no Zaentrum platform: addons live in the platform's namespace", namespace), nil
+	default:
+		names := make([]string, len(list.Items))
+		for i := range list.Items {
+			names[i] = list.Items[i].Name
+		}
+		slices.Sort(names)
+		return nil, fmt.Sprintf("namespace %s holds %d Zaentrum platforms (%s): there must be exactly one", namespace, len(names), strings.Join(names, ", ")), nil
+	}
+}
+
+// request collects what the engine works on, and takes ownership of the values Secrets that are read.
+func (r *reconciler) request(ctx context.Context, a *v1alpha1.ZaentrumAddon, platform *v1alpha1.Zaentrum) (*engine.Request, error) {
+	from, err := r.resolve(ctx, a)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.adopt(ctx, a, from.secrets); err != nil {
+		return nil, err
+	}
+	request := &engine.Request{
+		Name: a.Name, Namespace: a.Namespace, Chart: a.Spec.Chart, Platform: platform,
+		From: from.from, FromErrors: from.problems, Generated: r.generator(a),
+	}
+	if a.Spec.Values != nil && len(a.Spec.Values.Raw) > 0 {
+		decoder := json.NewDecoder(strings.NewReader(string(a.Spec.Values.Raw)))
+		decoder.UseNumber()
+		var raw map[string]any
+		if err := decoder.Decode(&raw); err != nil {
+			request.FromErrors = append(request.FromErrors, "values: not a JSON object")
+			return request, nil
+		}
+		normal, err := values.Normalize(raw)
+		if err != nil {
+			request.FromErrors = append(request.FromErrors, "values: "+err.Error())
+			return request, nil
+		}
+		request.Spec, _ = normal.(map[string]any)
+	}
+	return request, nil
+}
+
+func failed(reason, message string) *outcome {
+	return &outcome{
+		phase: v1alpha1.PhaseFailed, message: message,
+		planned: condition{metav1.ConditionFalse, reason, message},
+		ready:   condition{metav1.ConditionFalse, reasonNotPlanned, message},
+	}
+}
+
+// troubled is for a plan that could not be made or applied.
+func (r *reconciler) troubled(a *v1alpha1.ZaentrumAddon, phase v1alpha1.Phase, err error) (*outcome, time.Duration, error) {
+	var wait *waiting
+	if errors.As(err, &wait) {
+		o := failed(reasonWaiting, wait.what)
+		o.phase = phase
+		return o, wait.after, nil
+	}
+	if f := new(fault.Fault); errors.As(err, &f) {
+		o := failed(reasonChart, text(err, f))
+		o.phase = phase
+		if f.Code.Means().Retry {
+			return o, afterRegistryFault, nil
+		}
+		return o, 0, nil
+	}
+	return nil, 0, err
+}
+
+func text(err error, f *fault.Fault) string {
+	if f.Hint == "" {
+		return err.Error()
+	}
+	return err.Error() + ": " + f.Hint
+}
+
+// planned is the outcome of a suspended addon.
+func planned(a *v1alpha1.ZaentrumAddon, p *engine.Previewed) *outcome {
+	o := &outcome{plan: p.Plan, components: apply.Components(p.Observed.Owned)}
+	if o.components == nil {
+		o.components = []v1alpha1.Component{}
+	}
+	if p.Blocked() {
+		o.phase = v1alpha1.PhasePlanFailed
+		o.planned, o.message = blocked(p.Plan)
+	} else {
+		o.phase = v1alpha1.PhasePlanned
+		o.message = fmt.Sprintf("%s %s is planned: %s", p.Plan.Chart.Name, p.Plan.Chart.Version, counts(p.Plan)) + staleNote(p.Stale)
+		o.planned = condition{metav1.ConditionTrue, reasonClean, o.message}
+	}
+	o.ready = condition{metav1.ConditionFalse, reasonNotApplied, "nothing was applied"}
+	if a.Status.LastAppliedChart != nil {
+		o.ready = readiness(apply.Assess(p.Observed.Owned), o.components)
+	}
+	return o
+}
+
+func staleNote(stale string) string {
+	if stale == "" {
+		return ""
+	}
+	return " (" + stale + ")"
+}
+
+func blocked(p *v1alpha1.Plan) (condition, string) {
+	var parts []string
+	reason := reasonViolations
+	if n := len(p.ValuesErrors); n > 0 {
+		reason = reasonValues
+		parts = append(parts, counted(n, "values error", p.ValuesErrors[0]))
+	}
+	if n := len(p.Violations); n > 0 {
+		parts = append(parts, counted(n, "violation", p.Violations[0]))
+	}
+	message := "the plan is refused: " + strings.Join(parts, "; ")
+	return condition{metav1.ConditionFalse, reason, message}, message
+}
+
+// counted is "1 violation: first" or "3 violations, the first: first".
+func counted(n int, what, first string) string {
+	if n == 1 {
+		return fmt.Sprintf("1 %s: %s", what, first)
+	}
+	return fmt.Sprintf("%d %ss, the first: %s", n, what, first)
+}
+
+func counts(p *v1alpha1.Plan) string {
+	return fmt.Sprintf("%d objects, %d added, %d removed, %d images replaced",
+		len(p.Objects), len(p.Changes.Added), len(p.Changes.Removed), len(p.Changes.Images))
+}
+
+// converged is the outcome of an addon that is not suspended.
+func (r *reconciler) converged(a *v1alpha1.ZaentrumAddon, c *engine.Converged) (*outcome, time.Duration, error) {
+	o := &outcome{plan: c.Plan, components: apply.Components(c.Live)}
+	if o.components == nil {
+		o.components = []v1alpha1.Component{}
+	}
+	if c.Blocked() {
+		o.phase = v1alpha1.PhaseFailed
+		o.planned, o.message = blocked(c.Plan)
+		o.ready = condition{metav1.ConditionFalse, reasonNotPlanned, o.message}
+		return o, 0, nil
+	}
+	o.planned = condition{metav1.ConditionTrue, reasonClean, counts(c.Plan)}
+	if len(c.Report.Refused) > 0 {
+		refused := make([]string, len(c.Report.Refused))
+		for i, refusal := range c.Report.Refused {
+			refused[i] = refusal.String()
+		}
+		o.phase = v1alpha1.PhaseFailed
+		o.message = "the cluster refused: " + strings.Join(refused, "; ")
+		o.ready = condition{metav1.ConditionFalse, reasonRefused, o.message}
+		return o, afterRegistryFault, nil
+	}
+	if c.Applied {
+		o.applied = &v1alpha1.AppliedChart{Ref: a.Spec.Chart.Ref, Version: a.Spec.Chart.Version, Digest: c.Chart.Digest}
+	}
+	health := c.Health
+	if len(c.Report.Waiting) > 0 {
+		health = apply.Health{State: apply.Installing, Reason: fmt.Sprintf("waiting for the old %s to be gone", c.Report.Waiting[0])}
+	}
+	o.ready = readiness(health, o.components)
+	switch health.State {
+	case apply.Ready:
+		o.phase = v1alpha1.PhaseReady
+	case apply.Installing:
+		o.phase = v1alpha1.PhaseInstalling
+	default:
+		o.phase = v1alpha1.PhaseDegraded
+	}
+	o.message = o.ready.message + staleNote(c.Stale)
+	return o, 0, nil
+}
+
+// readiness is the condition Ready for a health.
+func readiness(h apply.Health, components []v1alpha1.Component) condition {
+	switch h.State {
+	case apply.Ready:
+		return condition{metav1.ConditionTrue, reasonReady, fmt.Sprintf("%d of %d components are ready", len(components), len(components))}
+	case apply.Installing:
+		return condition{metav1.ConditionFalse, reasonProgressing, h.Reason}
+	default:
+		return condition{metav1.ConditionFalse, reasonDegraded, h.Reason}
+	}
+}
+
+// maxNote is the longest text of an event (events.k8s.io/v1).
+const maxNote = 1024
+
+// transition tells a change of phase as an event.
+func (r *reconciler) transition(a *v1alpha1.ZaentrumAddon, before v1alpha1.Phase) {
+	if a.Status.Phase == before {
+		return
+	}
+	kind := corev1.EventTypeNormal
+	switch a.Status.Phase {
+	case v1alpha1.PhasePlanFailed, v1alpha1.PhaseDegraded, v1alpha1.PhaseFailed:
+		kind = corev1.EventTypeWarning
+	}
+	note := a.Status.Message
+	if len(note) > maxNote {
+		note = strings.ToValidUTF8(note[:maxNote-len("…")], "") + "…"
+	}
+	r.events.Eventf(a, nil, kind, string(a.Status.Phase), "Reconcile", "%s", note)
+}
