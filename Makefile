@@ -25,7 +25,7 @@ build: bin/zae ## the binary, bin/zae
 
 bin/zae: FORCE
 	@mkdir -p bin
-	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o $@ ./cmd/zae
+	CGO_ENABLED=0 go build -ldflags '$(LDFLAGS)' -o $@ ./cmd/zae
 
 .PHONY: FORCE
 FORCE:

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"zaentrum.io/zae/api/v1alpha1"
 	"zaentrum.io/zae/internal/apitype"
@@ -133,13 +134,21 @@ func (s *Server) deleteResource(ctx context.Context, name string, keep bool) (bo
 			}
 			return true, nil
 		}
-		if kept != keep {
+		// The finalizer goes with the annotation in one write: the operator, which has its own look at the
+		// resource, could come too late to set it before the deletion below.
+		held := controllerutil.ContainsFinalizer(r.object, v1alpha1.FinalizerValues)
+		if kept != keep || held != keep {
 			annotations := r.object.GetAnnotations()
 			if annotations == nil {
 				annotations = map[string]string{}
 			}
 			annotations[v1alpha1.AnnotationKeepValues] = strconv.FormatBool(keep)
 			r.object.SetAnnotations(annotations)
+			if keep {
+				controllerutil.AddFinalizer(r.object, v1alpha1.FinalizerValues)
+			} else {
+				controllerutil.RemoveFinalizer(r.object, v1alpha1.FinalizerValues)
+			}
 			if err := s.send(ctx, r); outrun(err) {
 				continue
 			} else if err != nil {
