@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -389,8 +390,11 @@ func TestDelete(t *testing.T) {
 			t.Parallel()
 			b := newBench(t)
 			a := &v1alpha1.ZaentrumAddon{
-				ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "example", Finalizers: []string{v1alpha1.FinalizerValues}},
+				ObjectMeta: metav1.ObjectMeta{Namespace: b.namespace, Name: "example", Finalizers: []string{"example.org/hold"}},
 				Spec:       v1alpha1.ZaentrumAddonSpec{Chart: exampleChart()},
+			}
+			if tc.was == "true" {
+				a.Finalizers = append(a.Finalizers, v1alpha1.FinalizerValues)
 			}
 			if tc.was != "" {
 				a.Annotations = map[string]string{v1alpha1.AnnotationKeepValues: tc.was}
@@ -409,10 +413,12 @@ func TestDelete(t *testing.T) {
 			if a.DeletionTimestamp == nil || a.Annotations[v1alpha1.AnnotationKeepValues] != tc.want {
 				t.Errorf("annotations %v, deleted %v", a.Annotations, a.DeletionTimestamp)
 			}
-			for _, f := range a.Finalizers {
-				if f == metav1.FinalizerDeleteDependents {
-					t.Error("deleted in the foreground")
-				}
+			if slices.Contains(a.Finalizers, metav1.FinalizerDeleteDependents) {
+				t.Error("deleted in the foreground")
+			}
+			// There before the deletion, however slow the operator is: or there would be nothing left to keep.
+			if slices.Contains(a.Finalizers, v1alpha1.FinalizerValues) != tc.kept {
+				t.Errorf("finalizers %v", a.Finalizers)
 			}
 			// The operator still works on it: the same again is fine, the opposite comes too late.
 			b.answer(http.MethodDelete, chartPath("example")+fmt.Sprintf("?keepValues=%t", tc.kept), nil, http.StatusOK, &out)

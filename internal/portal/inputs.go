@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -62,6 +63,10 @@ func newInputs(addon string, set map[string]string, refs map[string]apitype.Secr
 		}
 		if set[path] == "" {
 			return in, invalid("secretValues: %s is empty", path).WithHint("name it in clearSecrets to clear it")
+		}
+		// Half of a surrogate pair, decoded: what would be stored is not what was meant.
+		if strings.ContainsRune(set[path], utf8.RuneError) {
+			return in, invalid("secretValues: %s holds something that is no character", path)
 		}
 	}
 	for _, path := range slices.Sorted(maps.Keys(refs)) {

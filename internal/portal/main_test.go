@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -28,6 +29,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/yaml"
 
 	"zaentrum.io/zae/api/v1alpha1"
@@ -51,6 +53,7 @@ const limitedUser = "portal-api"
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	ctrllog.SetLogger(logr.Discard())
 	code := m.Run()
 	if server.env != nil {
 		if err := server.env.Stop(); err != nil {
@@ -132,69 +135,6 @@ func shippedRole(t testing.TB) []rbacv1.PolicyRule {
 
 // canary is in every secret value of the tests, and must be in no answer and no log line.
 const canary = "c4nary"
-
-// wire is the connection between portal-api and the API server.
-type wire struct {
-	mu     sync.Mutex
-	writes []string
-	// before, when set, sees each request before it is sent, and may answer in the API server's place.
-	before func(*http.Request) *http.Response
-}
-
-func (w *wire) wrap(next http.RoundTripper) http.RoundTripper {
-	return roundTripper(func(r *http.Request) (*http.Response, error) {
-		w.mu.Lock()
-		if isWrite(r) {
-			w.writes = append(w.writes, r.Method+" "+r.URL.Path)
-		}
-		before := w.before
-		w.mu.Unlock()
-		if before != nil {
-			if answer := before(r); answer != nil {
-				answer.Request = r
-				return answer, r.Context().Err()
-			}
-		}
-		return next.RoundTrip(r)
-	})
-}
-
-func isWrite(r *http.Request) bool {
-	return r.Method != http.MethodGet && !r.URL.Query().Has("dryRun") && !strings.HasSuffix(r.URL.Path, "selfsubjectaccessreviews")
-}
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
-func (w *wire) intercept(f func(*http.Request) *http.Response) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.before = f
-}
-
-func (w *wire) take() []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	out := w.writes
-	w.writes = nil
-	return out
-}
-
-// failure is an answer of a broken API server that quotes what it should not.
-func failure(status int, reason metav1.StatusReason) *http.Response {
-	body, err := json.Marshal(metav1.Status{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure, Code: int32(status), Reason: reason,
-		Message: "broken, and it says " + canary,
-	})
-	if err != nil {
-		panic(err)
-	}
-	return &http.Response{
-		StatusCode: status, Status: http.StatusText(status), Header: http.Header{"Content-Type": {"application/json"}},
-		Body: io.NopCloser(bytes.NewReader(body)),
-	}
-}
 
 // syncBuffer is a log that may be written and read at the same time.
 type syncBuffer struct {

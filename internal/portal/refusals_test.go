@@ -3,6 +3,7 @@ package portal_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -50,6 +51,7 @@ func TestPostRefusesWhatIsWrongAndWritesNothing(t *testing.T) {
 		"the platform's values":       {body(`"values":{"zaentrum":{"hostname":"x"}}`), "invalid", "zaentrum"},
 		"the platform's path":         {secret("zaentrum.hostname"), "invalid", "zaentrum.hostname"},
 		"an empty secret value":       {body(`"secretValues":{"a.b":""}`), "invalid", "a.b is empty"},
+		"half a surrogate pair":       {body(`"secretValues":{"a":"` + canary + `\ud800"}`), "invalid", "no character"},
 		"an empty segment":            {secret("a..b"), "invalid", "empty segment"},
 		"a path that starts with dot": {secret(".a"), "invalid", "empty segment"},
 		"an empty path":               {secret(""), "invalid", "letters"},
@@ -166,6 +168,28 @@ func TestWhatTheClusterRefusesMakesNoSecret(t *testing.T) {
 	b.commit("example", v1alpha1.ZaentrumAddonSpec{Chart: exampleChart(), ValuesFrom: documents})
 	p := b.refused(http.MethodPatch, chartPath("example"), `{"secretValues":{"a":"`+canary+`"}}`, http.StatusUnprocessableEntity, "refused-by-cluster")
 	if !strings.Contains(p.Detail, "spec.valuesFrom") || !strings.Contains(p.Detail, "Invalid") {
+		t.Errorf("detail %q", p.Detail)
+	}
+}
+
+func TestARefusalNamesFieldsAndDoesNotRepeatWhatTheClusterSays(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.commit("example", v1alpha1.ZaentrumAddonSpec{Chart: exampleChart()})
+	b.wire.intercept(func(r *http.Request) *http.Response {
+		if r.Method != http.MethodPut {
+			return nil
+		}
+		return answerStatus(metav1.Status{Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid, Details: &metav1.StatusDetails{
+			Name: "example", Causes: []metav1.StatusCause{
+				{Type: metav1.CauseTypeFieldValueInvalid, Field: "spec.values", Message: "Invalid value: " + canary},
+				{Type: metav1.CauseTypeFieldValueInvalid, Field: "spec.chart.ref", Message: canary},
+				{Type: metav1.CauseTypeFieldValueInvalid, Field: "<nil>", Message: canary},
+			},
+		}})
+	})
+	p := b.refused(http.MethodPatch, chartPath("example"), `{"values":{"a":1}}`, http.StatusUnprocessableEntity, "refused-by-cluster")
+	if !strings.HasSuffix(p.Detail, "(Invalid: spec.chart.ref, spec.values)") {
 		t.Errorf("detail %q", p.Detail)
 	}
 }
@@ -298,21 +322,22 @@ func TestDeleteDoesNotLoseKeepValuesToARace(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	a := b.commit("example", v1alpha1.ZaentrumAddonSpec{Chart: exampleChart()})
-	a.Finalizers = []string{v1alpha1.FinalizerValues}
+	a.Finalizers = []string{"example.org/hold"}
 	b.must(b.cluster.Update(t.Context(), a))
 	var raced atomic.Bool
 	b.wire.intercept(func(r *http.Request) *http.Response {
 		if isWrite(r) && r.Method == http.MethodDelete && raced.CompareAndSwap(false, true) {
 			a := b.addon("example")
-			a.Annotations = nil // a pipeline takes the annotation away between the two steps
+			a.Annotations, a.Finalizers = nil, []string{"example.org/hold"} // a pipeline takes both away between the two steps
 			b.must(b.cluster.Update(b.t.Context(), a))
 		}
 		return nil
 	})
 	var out apitype.DeleteAnswer
 	b.answer(http.MethodDelete, chartPath("example")+"?keepValues=true", nil, http.StatusOK, &out)
-	if a := b.addon("example"); a.Annotations[v1alpha1.AnnotationKeepValues] != "true" || a.DeletionTimestamp == nil {
-		t.Errorf("annotations %v", a.Annotations)
+	a = b.addon("example")
+	if a.Annotations[v1alpha1.AnnotationKeepValues] != "true" || !slices.Contains(a.Finalizers, v1alpha1.FinalizerValues) || a.DeletionTimestamp == nil {
+		t.Errorf("annotations %v, finalizers %v", a.Annotations, a.Finalizers)
 	}
 }
 

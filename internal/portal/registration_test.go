@@ -352,7 +352,7 @@ func TestAnAddonThatIsBeingDeletedIsNotRegisteredAgain(t *testing.T) {
 	p := newPrimary(t, exampleManifest)
 	b := newBench(t, resolving(map[string]*primary{"example": p}))
 	a := b.commit("example", v1alpha1.ZaentrumAddonSpec{Chart: exampleChart()})
-	a.Finalizers = []string{v1alpha1.FinalizerValues}
+	a.Finalizers = []string{"example.org/hold"}
 	b.must(b.cluster.Update(t.Context(), a))
 	b.operate("example", running)
 	b.run()

@@ -1,0 +1,83 @@
+package portal_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// wire is the connection between portal-api and the API server.
+type wire struct {
+	mu     sync.Mutex
+	writes []string
+	// before, when set, sees each request before it is sent, and may answer in the API server's place.
+	before func(*http.Request) *http.Response
+}
+
+func (w *wire) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		w.mu.Lock()
+		before := w.before
+		w.mu.Unlock()
+		if before != nil {
+			if answer := before(r); answer != nil {
+				if err := r.Context().Err(); err != nil {
+					return nil, err
+				}
+				answer.Request = r
+				return answer, nil
+			}
+		}
+		if isWrite(r) {
+			w.mu.Lock()
+			w.writes = append(w.writes, r.Method+" "+r.URL.Path)
+			w.mu.Unlock()
+		}
+		return next.RoundTrip(r)
+	})
+}
+
+func isWrite(r *http.Request) bool {
+	return r.Method != http.MethodGet && !r.URL.Query().Has("dryRun") && !strings.HasSuffix(r.URL.Path, "selfsubjectaccessreviews")
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func (w *wire) intercept(f func(*http.Request) *http.Response) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.before = f
+}
+
+func (w *wire) take() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := w.writes
+	w.writes = nil
+	return out
+}
+
+// failure is an answer of a broken API server that quotes what it should not.
+func failure(status int32, reason metav1.StatusReason) *http.Response {
+	return answerStatus(metav1.Status{Code: status, Reason: reason})
+}
+
+func answerStatus(status metav1.Status) *http.Response {
+	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
+	status.Status, status.Message = metav1.StatusFailure, "broken, and it says "+canary
+	body, err := json.Marshal(status)
+	if err != nil {
+		panic(err)
+	}
+	return &http.Response{
+		StatusCode: int(status.Code), Status: http.StatusText(int(status.Code)), Header: http.Header{"Content-Type": {"application/json"}},
+		Body: io.NopCloser(bytes.NewReader(body)),
+	}
+}
