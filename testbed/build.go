@@ -28,6 +28,27 @@ type Binaries struct {
 	Kwok              string
 }
 
+// Assets is a directory with the programs that controller-runtime's envtest looks for, under the names it expects: the
+// value for KUBEBUILDER_ASSETS. It holds links, and lies beside the programs it was made from.
+func (b Binaries) Assets() (string, error) {
+	dir := filepath.Join(filepath.Dir(b.APIServer), "assets")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	for name, path := range map[string]string{"etcd": b.Etcd, "kube-apiserver": b.APIServer, "kubectl": b.Kubectl} {
+		link := filepath.Join(dir, name)
+		if at, err := os.Readlink(link); err == nil && at == path {
+			continue
+		}
+		// Renamed into place: somebody may be starting the old one.
+		fresh := fmt.Sprintf("%s.%d", link, os.Getpid())
+		if err := errors.Join(os.Symlink(path, fresh), os.Rename(fresh, link)); err != nil {
+			return "", err
+		}
+	}
+	return dir, nil
+}
+
 // program is one binary: its file name, the package it is built from, and where its path is kept.
 type program struct {
 	name string

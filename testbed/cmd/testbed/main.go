@@ -22,6 +22,7 @@ import (
 
 const usage = `usage:
   testbed build                                    build what a testbed consists of, once
+  testbed assets                                   print the directory for KUBEBUILDER_ASSETS; builds what is missing
   testbed up [--dir D] [--env-file F] [--nodes N]  run a testbed until interrupted
   testbed approve USER_CODE --issuer URL [--user admin]
   testbed token --issuer URL [--user admin] [--client zae]
@@ -57,6 +58,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	command, ok := map[string]func(context.Context, []string, io.Writer, io.Writer) error{
 		"build":      build,
+		"assets":     assets,
 		"up":         up,
 		"approve":    approve,
 		"token":      token,
@@ -86,6 +88,22 @@ func parse(fs *flag.FlagSet, args []string, n int) ([]string, error) {
 		return nil, errUsage
 	}
 	return rest, nil
+}
+
+func assets(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	if len(args) > 0 {
+		return errUsage
+	}
+	binaries, err := testbed.Build(ctx, stderr)
+	if err != nil {
+		return err
+	}
+	dir, err := binaries.Assets()
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(stdout, dir)
+	return err
 }
 
 func build(ctx context.Context, args []string, stdout, stderr io.Writer) error {
