@@ -59,6 +59,8 @@ type Checked struct {
 	Inputs   []inputs.Input
 	// ValuesErrors are sorted; none of them carries a value.
 	ValuesErrors []string
+	// PartOf is the value of the label app.kubernetes.io/part-of.
+	PartOf string
 	// Objects are the rendered objects as the chart wrote them; none when there are values errors.
 	Objects  manifest.Set
 	Findings []guard.Finding
@@ -71,10 +73,13 @@ func (c *Checked) Blocked() bool {
 
 func refusal(f guard.Finding) bool { return f.Level == guard.Refuse }
 
-// Engine does the work. Cluster may be nil when only Check is called.
+// Engine does the work, for several addons at the same time if need be. Cluster may be nil when only Check is
+// called. It must not be copied.
 type Engine struct {
 	Fetch   Fetcher
 	Cluster *apply.Cluster
+
+	schemas schemas
 }
 
 // Check fetches the chart and finds everything that is wrong with it and with its values. It needs no
@@ -93,9 +98,11 @@ func (e *Engine) Check(ctx context.Context, r Request) (*Checked, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &Checked{Chart: c, Stale: archive.Stale, ValuesErrors: slices.Clone(r.FromErrors)}
+	out := &Checked{
+		Chart: c, Stale: archive.Stale, ValuesErrors: slices.Clone(r.FromErrors), PartOf: text(platform, "partOf"),
+	}
 
-	schema, err := inputs.Parse(c.Schema)
+	schema, err := e.schemas.of(c)
 	if err != nil {
 		out.ValuesErrors = append(out.ValuesErrors, err.Error())
 	} else {
@@ -217,11 +224,7 @@ func (e *Engine) Preview(ctx context.Context, r Request, owner apply.Owner) (*Pr
 		Owned:        out.Observed.Owned,
 	})
 	if !out.Blocked() {
-		platform, err := values.Platform(r.Platform)
-		if err != nil {
-			return nil, err
-		}
-		out.Wanted = apply.Decorate(checked.Objects, Marks(owner, text(platform, "partOf"), checked.Checksum))
+		out.Wanted = apply.Decorate(checked.Objects, Marks(owner, checked.PartOf, checked.Checksum))
 	}
 	return out, nil
 }
