@@ -220,4 +220,3 @@ func (a *artifact) MediaType() (types.MediaType, error) { return types.OCIManife
 func (a *artifact) LayerByDigest(v1.Hash) (partial.CompressedLayer, error) {
 	return a.layer, nil
 }
-
