@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -62,4 +63,16 @@ func usage(err error) error {
 	return &f
 }
 
+// checkName refuses what cannot be the name of a new addon.
 func checkName(name string) error { return usage(chart.CheckName(name)) }
+
+// checkPresent refuses what cannot be the name of any resource. It takes more than checkName does: a
+// committed resource with a name that no addon may have can still be looked at and removed.
+func checkPresent(name string) error {
+	if name == "" || len(name) > 253 || strings.ContainsFunc(name, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '-' && r != '.'
+	}) {
+		return fault.New(fault.Usage, "that is no name of an addon").WithHint("see: zae addon list")
+	}
+	return nil
+}

@@ -19,7 +19,7 @@ func newAddonInstall(a *app) *cobra.Command {
 }
 
 func (a *app) addonInstall(ctx context.Context, name string, o *goFlags) error {
-	if err := checkName(name); err != nil {
+	if err := checkPresent(name); err != nil {
 		return err
 	}
 	ch, err := a.prepare(ctx, name, o, &givenFlags{})

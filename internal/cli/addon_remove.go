@@ -38,7 +38,7 @@ inputs and generated values. Data that was encrypted with a generated value cann
 }
 
 func (a *app) addonRemove(ctx context.Context, name string, o *removeOptions) error {
-	if err := checkName(name); err != nil {
+	if err := checkPresent(name); err != nil {
 		return err
 	}
 	ch, err := a.prepare(ctx, name, &o.goFlags, &givenFlags{})
@@ -46,12 +46,12 @@ func (a *app) addonRemove(ctx context.Context, name string, o *removeOptions) er
 		return err
 	}
 	defer ch.c.Close()
-	got, err := ch.c.Get(ctx, name)
+	before, err := existing(ctx, ch.c, name)
 	if err != nil {
 		return err
 	}
 	if !o.yes {
-		a.showLoss(&got.Doc, o.keep)
+		a.showLoss(name, before, o.keep)
 		if err := a.confirm(ctx, "Remove "+name+"?"); err != nil {
 			return err
 		}
@@ -66,19 +66,27 @@ func (a *app) addonRemove(ctx context.Context, name string, o *removeOptions) er
 		}
 		return err
 	}
-	if err := a.waitGone(ctx, ch.c, name, o); err != nil {
-		return err
+	if gone.Doc.Resource {
+		if err := a.waitGone(ctx, ch.c, name, o); err != nil {
+			return err
+		}
 	}
 	if o.output != "" {
 		return a.document(o.output, gone.Raw)
 	}
 	a.showGone(&gone.Doc)
-	a.tellReturn(&got.Doc, gone.Doc.KeptValues)
+	if before != nil {
+		a.tellReturn(before, gone.Doc.KeptValues)
+	}
 	return nil
 }
 
-// showLoss lists what would go.
-func (a *app) showLoss(doc *apitype.AddonChart, keep bool) {
+// showLoss lists what would go. Rows can be left of an addon whose resource is gone.
+func (a *app) showLoss(name string, doc *apitype.AddonChart, keep bool) {
+	if doc == nil {
+		a.err.printf("there is no resource of %s; removing it deletes its registry rows, if there are any\n", name)
+		return
+	}
 	a.err.printf("removing %s deletes:\n", strings.Join(nonEmpty(doc.Name, doc.Chart.Version), " "))
 	t := table{indent: "  "}
 	applied := doc.LastAppliedChart != nil || !doc.Suspended

@@ -24,7 +24,7 @@ func newAddonStatus(a *app) *cobra.Command {
 }
 
 func (a *app) addonStatus(ctx context.Context, name string, out format) error {
-	if err := checkName(name); err != nil {
+	if err := checkPresent(name); err != nil {
 		return err
 	}
 	c, err := a.connect(ctx)

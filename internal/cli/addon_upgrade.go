@@ -42,7 +42,7 @@ secret inputs cannot be put back.`,
 }
 
 func (a *app) addonUpgrade(ctx context.Context, name string, o *upgradeOptions) error {
-	if err := checkName(name); err != nil {
+	if err := checkPresent(name); err != nil {
 		return err
 	}
 	if o.ref != "" { // with the version it may need, before anything is sent

@@ -235,7 +235,15 @@ func (ch *change) install(ctx context.Context) error {
 		return err
 	}
 	ch.installed = true
-	return err
+	return ch.goesOn(ctx, err)
+}
+
+// goesOn adds to an interruption what it does not end.
+func (ch *change) goesOn(ctx context.Context, err error) error {
+	if err == nil || ctx.Err() == nil {
+		return err
+	}
+	return fault.From(err).WithHint("the operator goes on; look again: zae addon status %s", ch.name)
 }
 
 // after is what follows an accepted install.
@@ -248,7 +256,7 @@ func (ch *change) after(ctx context.Context) error {
 	if ch.flags.output != "" {
 		got, err := ch.c.Get(ctx, ch.name)
 		if err != nil {
-			return err
+			return ch.goesOn(ctx, err)
 		}
 		return ch.a.document(ch.flags.output, got.Raw)
 	}

@@ -28,10 +28,8 @@ func (ch *change) follow(ctx context.Context) error {
 		return nil
 	case errors.Is(err, errTooLate):
 		return ch.notReady("%s is not Ready after %s: %s", ch.name, ch.flags.timeout, f.state())
-	case ctx.Err() != nil:
-		return fault.From(err).WithHint("the operator goes on; look again: zae addon status %s", ch.name)
 	default:
-		return err
+		return ch.goesOn(ctx, err)
 	}
 }
 

@@ -59,20 +59,20 @@ func run(p Process, pace pace) int {
 	return a.report(ctx, cmd, err)
 }
 
-// report tells of an error, once, and is the exit status it means.
+// report tells of an error, once, and is the exit status it means. After an interruption that is the
+// interruption's, whatever else it led to.
 func (a *app) report(ctx context.Context, cmd *cobra.Command, err error) int {
 	f := fault.From(err)
-	if ctx.Err() != nil { // interrupted, whatever that led to
+	exit := f.Code.Means().Exit
+	if ctx.Err() != nil {
 		cause := fault.From(context.Cause(ctx))
-		if f.Code == fault.Internal && errors.Is(err, context.Canceled) {
+		exit = cause.Code.Means().Exit
+		if errors.Is(err, context.Canceled) {
 			f = cause
 		}
-		defer func() { f = cause }()
-		a.tell(cmd, f, err)
-		return cause.Code.Means().Exit
 	}
 	a.tell(cmd, f, err)
-	return f.Code.Means().Exit
+	return exit
 }
 
 func (a *app) tell(cmd *cobra.Command, f *fault.Fault, err error) {
