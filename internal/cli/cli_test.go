@@ -128,7 +128,7 @@ func TestNearest(t *testing.T) {
 	t.Parallel()
 	known := []string{"version", "values", "set", "set-secret", "worker.replicas"}
 	for word, want := range map[string]string{
-		"verison": "version", "vesion": "version", "Version": "version", "set-secrt": "set-secret", "worker.replica": "worker.replicas",
+		"versoin": "version", "vesion": "version", "Version": "version", "set-secrt": "set-secret", "worker.replica": "worker.replicas",
 		"x": "", "colour": "", "": "", strings.Repeat("a", 1000): "",
 	} {
 		if got := nearest(word, known); got != want {

@@ -313,7 +313,7 @@ func (p *fakePortal) plan(one *fakeAddon) {
 }
 
 func (a *fakeAddon) has(path string) bool {
-	var at any = map[string]any(a.Values)
+	var at any = a.Values
 	for _, key := range strings.Split(path, ".") {
 		m, _ := at.(map[string]any)
 		at = m[key]

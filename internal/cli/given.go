@@ -171,14 +171,14 @@ func parseSet(text string) (assignment, error) {
 
 // jsonOrText is text as JSON when it is JSON as a whole, else the text itself.
 func jsonOrText(text string) (any, error) {
+	if !json.Valid([]byte(text)) || strings.TrimSpace(text) != text {
+		return text, nil
+	}
 	dec := json.NewDecoder(strings.NewReader(text))
 	dec.UseNumber()
 	var v any
-	if err := dec.Decode(&v); err != nil || dec.More() || strings.TrimSpace(text) != text {
-		return text, nil
-	}
-	if !json.Valid([]byte(text)) {
-		return text, nil
+	if err := dec.Decode(&v); err != nil {
+		return nil, err
 	}
 	return values.Normalize(v)
 }

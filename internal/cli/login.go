@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -68,7 +69,8 @@ func (a *app) login(ctx context.Context) error {
 	if token.RefreshToken == "" {
 		a.err.printf("note: the issuer gave no refresh token: the session ends %s\n", a.when(token.Expiry))
 	}
-	return a.rememberInstance(i)
+	a.rememberInstance(i)
+	return nil
 }
 
 type issuerAt struct{ issuer, client string }
@@ -122,22 +124,22 @@ func (a *app) when(t time.Time) string {
 	return "in " + d.String()
 }
 
-// rememberInstance makes the first instance that is signed in to the one that later commands talk to.
-func (a *app) rememberInstance(i client.Instance) error {
+// rememberInstance makes the first instance that is signed in to the one that later commands talk to. A
+// config file that is there is the person's own; one that cannot be written is no reason to fail.
+func (a *app) rememberInstance(i client.Instance) {
 	dir, err := a.configDir()
 	if err != nil {
-		return err
+		return
 	}
 	path := filepath.Join(dir, "config.yaml")
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return nil // there is one, which is the person's own
+		return
 	}
-	_, werr := f.WriteString("url: " + i.String() + "\n")
-	if cerr := f.Close(); werr != nil || cerr != nil {
+	_, err = f.WriteString("url: " + i.String() + "\n")
+	if err := errors.Join(err, f.Close()); err != nil {
 		_ = os.Remove(path)
-		return nil // signed in all the same
+		return
 	}
 	a.err.printf("commands without --url now talk to %s (%s)\n", i, path)
-	return nil
 }

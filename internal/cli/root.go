@@ -46,7 +46,7 @@ Exit status: 0 done; 1 refused, failed, declined or not ready in time; 2 wrong u
 	root.SetIn(a.p.Stdin)
 	root.SetOut(a.p.Stdout)
 	root.SetErr(a.p.Stderr)
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return flagFault(cmd, err) })
+	root.SetFlagErrorFunc(flagFault)
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.flags.url, "url", "", "address of the instance, `https://host` (or ZAE_URL)")
 	flags.BoolVar(&a.flags.debug, "debug", false, "show each request's line, status and time")

@@ -151,7 +151,7 @@ func (t *table) print(p *printer) {
 				break
 			}
 			if s, ok := c.(styled); ok {
-				line.WriteString(fmt.Sprint(p.safe(styled{s.sgr, text})))
+				fmt.Fprint(&line, p.safe(styled{s.sgr, text}))
 			} else {
 				line.WriteString(text)
 			}

@@ -9,6 +9,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// Version is the version of the program where the linker is told one (-X); else the module's is used.
+var Version string
+
 type buildInfo struct {
 	Version  string `json:"version"`
 	Commit   string `json:"commit,omitempty"`
@@ -19,11 +22,14 @@ type buildInfo struct {
 // build is what the linker wrote into the program.
 func build() buildInfo {
 	b := buildInfo{Version: "devel", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	if Version != "" {
+		b.Version = Version
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return b
 	}
-	if v := info.Main.Version; v != "" && v != "(devel)" {
+	if v := info.Main.Version; Version == "" && v != "" && v != "(devel)" {
 		b.Version = v
 	}
 	for _, s := range info.Settings {
