@@ -51,6 +51,7 @@ func handle[In, Out any](s *Server, who access, status int, do func(*call, In) (
 	return func(w http.ResponseWriter, r *http.Request) {
 		out, err := answer(s, who, w, r, do)
 		if err != nil {
+			drain(r)
 			s.problem(w, r, err)
 			return
 		}
@@ -82,6 +83,14 @@ func answer[In, Out any](s *Server, who access, w http.ResponseWriter, r *http.R
 		return out, noAddon(c.name)
 	}
 	return do(c, in)
+}
+
+// drain throws away what is left of a body that is not much too large: a caller that is still sending would
+// find the connection broken instead of the answer. One that waits to be asked for the body is not asked.
+func drain(r *http.Request) {
+	if r.Header.Get("Expect") == "" {
+		_, _ = io.CopyN(io.Discard, r.Body, maxBody) // whatever comes of it, the answer is the same
+	}
 }
 
 // decodeBody reads a body of exactly one JSON object with known fields only.
