@@ -7,7 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -117,7 +117,7 @@ func (c *Cluster) reserved(name string) bool {
 // its label was taken off, or the cache has not seen it yet.
 func (c *Cluster) ask(ctx context.Context, o Owner, id manifest.ID, obs *Observation) error {
 	gvk := id.GVK()
-	if !c.serves(gvk) || id.Name == "" || len(path.IsValidPathSegmentName(id.Name)) > 0 {
+	if !c.serves(gvk) || id.Name == "" || len(content.IsPathSegmentName(id.Name)) > 0 {
 		return nil
 	}
 	key := client.ObjectKey{Namespace: o.Namespace, Name: id.Name}
