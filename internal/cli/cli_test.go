@@ -128,7 +128,7 @@ func TestNearest(t *testing.T) {
 	t.Parallel()
 	known := []string{"version", "values", "set", "set-secret", "worker.replicas"}
 	for word, want := range map[string]string{
-		"versoin": "version", "vesion": "version", "Version": "version", "set-secrt": "set-secret", "worker.replica": "worker.replicas",
+		"ersion": "version", "vesion": "version", "Version": "version", "set-secrt": "set-secret", "worker.replica": "worker.replicas",
 		"x": "", "colour": "", "": "", strings.Repeat("a", 1000): "",
 	} {
 		if got := nearest(word, known); got != want {
