@@ -8,9 +8,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"zaentrum.io/zae/internal/fault"
@@ -43,6 +46,8 @@ Ready addon from its primary's manifest. Outside a cluster it serves, and says t
 				return fault.New(fault.Usage, "--namespace is missing").WithHint("name the platform's namespace")
 			}
 			o.Log = a.serverLog()
+			ctrl.SetLogger(logr.FromSlogHandler(o.Log.Handler()))
+			klog.SetLogger(logr.FromSlogHandler(o.Log.Handler()))
 			if o.Auth.Issuer == "" {
 				o.Log.Warn("no issuer is configured: nobody can sign in")
 			}
@@ -77,7 +82,7 @@ Ready addon from its primary's manifest. Outside a cluster it serves, and says t
 	flags.StringVar(&o.Auth.RoleClaim, "role-claim", "realm_access.roles", "dotted path of the claim that lists roles")
 	flags.StringVar(&o.Auth.Audience, "audience", "", "when set, tokens must be for it")
 	flags.StringVar(&o.PublicOrigin, "public-origin", "", "`URL` at which the portal is seen")
-	flags.StringSliceVar(&o.PlatformServices, "platform-services", nil, "names of the platform's own Services, which no addon may take")
+	flags.StringSliceVar(&o.PlatformServices, "platform-services", []string{"portal-api", "kafka", "keycloak", "postgres"}, "names of the platform's own Services, which no addon may take")
 	flags.StringToStringVar(&resolve, "resolve", nil, "development only: `name=host:port`, where the Service of that name is reached")
 	return cmd
 }
@@ -89,7 +94,8 @@ func portalClient(config *rest.Config) (client.WithWatch, error) {
 		return nil, err
 	}
 	config = rest.CopyConfig(config)
-	config.QPS = -1 // the API server's own fairness decides
+	config.WarningHandler = rest.NoWarnings{} // a warning may quote a value
+	config.QPS = -1                           // the API server's own fairness decides
 	return client.NewWithWatch(config, client.Options{Scheme: scheme})
 }
 

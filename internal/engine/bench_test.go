@@ -3,22 +3,9 @@ package engine_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"io"
-	"log"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
-	"github.com/google/go-containerregistry/pkg/name"
-	ociregistry "github.com/google/go-containerregistry/pkg/registry"
-	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/partial"
-	"github.com/google/go-containerregistry/pkg/v1/remote"
-	"github.com/google/go-containerregistry/pkg/v1/static"
-	"github.com/google/go-containerregistry/pkg/v1/types"
-	helmchart "helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 	helmengine "helm.sh/helm/v3/pkg/engine"
@@ -30,6 +17,7 @@ import (
 	"zaentrum.io/zae/api/v1alpha1"
 	"zaentrum.io/zae/internal/apply"
 	"zaentrum.io/zae/internal/chart"
+	"zaentrum.io/zae/internal/charttest"
 	"zaentrum.io/zae/internal/engine"
 	"zaentrum.io/zae/internal/inputs"
 	"zaentrum.io/zae/internal/operator"
@@ -52,36 +40,14 @@ func (nothing) List(context.Context, client.ObjectList, ...client.ListOption) er
 // push puts a chart into a registry on a loopback address, and answers how to fetch it.
 func push(tb testing.TB, dir string) (v1alpha1.ChartSource, *chart.Fetcher) {
 	tb.Helper()
-	server := httptest.NewServer(ociregistry.New(ociregistry.Logger(log.New(io.Discard, "", 0))))
-	tb.Cleanup(server.Close)
-	host := strings.TrimPrefix(server.URL, "http://")
-
-	h, err := loader.LoadDir(dir)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	file, err := chartutil.Save(h, tb.TempDir())
-	if err != nil {
-		tb.Fatal(err)
-	}
-	archive := readFile(tb, file)
-	ref, err := name.ParseReference(host+"/charts/"+h.Name()+":"+h.Metadata.Version, name.Insecure)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	image, err := newArtifact(h, archive)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	if err := remote.Write(ref, image, remote.WithTransport(http.DefaultTransport)); err != nil {
-		tb.Fatal(err)
-	}
-	fetcher, err := chart.NewFetcher(chart.FetcherOptions{AllowLoopback: []string{host}, CacheDir: tb.TempDir()})
+	registry := charttest.Serve(tb)
+	ref, version := registry.Push(dir)
+	fetcher, err := chart.NewFetcher(chart.FetcherOptions{AllowLoopback: []string{registry.Host}, CacheDir: tb.TempDir()})
 	if err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { _ = fetcher.Close() })
-	src := v1alpha1.ChartSource{Ref: "oci://" + host + "/charts/" + h.Name(), Version: h.Metadata.Version}
+	src := v1alpha1.ChartSource{Ref: ref, Version: version}
 	got, err := fetcher.Fetch(tb.Context(), src)
 	if err != nil {
 		tb.Fatal(err)
@@ -176,47 +142,4 @@ func BenchmarkBareHelm(b *testing.B) {
 			b.Fatal(objects)
 		}
 	}
-}
-
-// artifact is a Helm chart as an OCI artifact.
-type artifact struct {
-	config, manifest []byte
-	layer            v1.Layer
-}
-
-const (
-	configType  = "application/vnd.cncf.helm.config.v1+json"
-	contentType = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
-)
-
-func newArtifact(h *helmchart.Chart, archive []byte) (v1.Image, error) {
-	config, err := json.Marshal(h.Metadata)
-	if err != nil {
-		return nil, err
-	}
-	a := &artifact{config: config, layer: static.NewLayer(archive, contentType)}
-	digest, err := a.layer.Digest()
-	if err != nil {
-		return nil, err
-	}
-	hash, size, err := v1.SHA256(bytes.NewReader(config))
-	if err != nil {
-		return nil, err
-	}
-	a.manifest, err = json.Marshal(v1.Manifest{
-		SchemaVersion: 2, MediaType: types.OCIManifestSchema1,
-		Config: v1.Descriptor{MediaType: configType, Size: size, Digest: hash},
-		Layers: []v1.Descriptor{{MediaType: contentType, Size: int64(len(archive)), Digest: digest}},
-	})
-	if err != nil {
-		return nil, err
-	}
-	return partial.CompressedToImage(a)
-}
-
-func (a *artifact) RawConfigFile() ([]byte, error)      { return a.config, nil }
-func (a *artifact) RawManifest() ([]byte, error)        { return a.manifest, nil }
-func (a *artifact) MediaType() (types.MediaType, error) { return types.OCIManifestSchema1, nil }
-func (a *artifact) LayerByDigest(v1.Hash) (partial.CompressedLayer, error) {
-	return a.layer, nil
 }

@@ -15,33 +15,34 @@ type Code string
 
 // The kinds of fault.
 const (
-	Internal     Code = "internal"           // our own fault
-	Usage        Code = "usage"              // the command line is wrong
-	Malformed    Code = "malformed"          // the request or document cannot be understood
-	Invalid      Code = "invalid"            // understood, and not acceptable
-	TooLarge     Code = "too-large"          // over a stated limit
-	NotJSON      Code = "not-json"           // the body is not declared as JSON
-	NoBearer     Code = "no-bearer"          // no valid bearer token
-	Forbidden    Code = "forbidden"          // a valid bearer without the right
-	NotFound     Code = "not-found"          // no such addon
-	Conflict     Code = "conflict"           // changed meanwhile
-	NameTaken    Code = "name-taken"         // the name belongs to something else
-	NoPlan       Code = "no-current-plan"    // no plan for the current generation
-	PlanBlocked  Code = "plan-blocked"       // the plan has violations or values errors
-	Deleting     Code = "being-deleted"      // the resource is on its way out
-	Refused      Code = "refused-by-cluster" // the cluster refused the object
-	Cluster      Code = "cluster-failed"     // the cluster misbehaved or cannot be reached
-	Unavailable  Code = "unavailable"        // this instance cannot manage chart addons
-	NotReady     Code = "not-ready"          // not Ready in time
-	Declined     Code = "declined"           // the person said no
-	Unreachable  Code = "unreachable"        // the instance cannot be reached or speaks another language
-	Chart        Code = "chart"              // the chart cannot be used
-	ChartMissing Code = "chart-not-found"    // there is no such chart or version
-	Registry     Code = "registry"           // the chart's registry failed
-	Digest       Code = "digest-mismatch"    // the archive is not the one asked for
-	RateLimited  Code = "rate-limited"       // too many requests
-	Interrupted  Code = "interrupted"        // SIGINT
-	Terminated   Code = "terminated"         // SIGTERM
+	Internal     Code = "internal"            // our own fault
+	Usage        Code = "usage"               // the command line is wrong
+	Malformed    Code = "malformed"           // the request or document cannot be understood
+	Invalid      Code = "invalid"             // understood, and not acceptable
+	TooLarge     Code = "too-large"           // over a stated limit
+	NotJSON      Code = "not-json"            // the body is not declared as JSON
+	NoBearer     Code = "no-bearer"           // no valid bearer token
+	Forbidden    Code = "forbidden"           // a valid bearer without the right
+	NotFound     Code = "not-found"           // no such addon
+	Conflict     Code = "conflict"            // changed meanwhile
+	NameTaken    Code = "name-taken"          // the name belongs to something else
+	NoPlan       Code = "no-current-plan"     // no plan for the current generation
+	PlanBlocked  Code = "plan-blocked"        // the plan has violations or values errors
+	Deleting     Code = "being-deleted"       // the resource is on its way out
+	Refused      Code = "refused-by-cluster"  // the cluster refused the object
+	Cluster      Code = "cluster-failed"      // the cluster misbehaved or cannot be reached
+	Unavailable  Code = "unavailable"         // this instance cannot manage chart addons
+	NotReady     Code = "not-ready"           // not Ready in time
+	Declined     Code = "declined"            // the person said no
+	SignIn       Code = "sign-in-unavailable" // the issuer cannot be reached, so nobody can be recognized
+	Unreachable  Code = "unreachable"         // the instance cannot be reached or speaks another language
+	Chart        Code = "chart"               // the chart cannot be used
+	ChartMissing Code = "chart-not-found"     // there is no such chart or version
+	Registry     Code = "registry"            // the chart's registry failed
+	Digest       Code = "digest-mismatch"     // the archive is not the one asked for
+	RateLimited  Code = "rate-limited"        // too many requests
+	Interrupted  Code = "interrupted"         // SIGINT
+	Terminated   Code = "terminated"          // SIGTERM
 )
 
 // Meaning is what a code means at the doors.
@@ -73,6 +74,7 @@ var table = map[Code]Meaning{
 	Unavailable:  {3, 503, "chart addons not available", true},
 	NotReady:     {1, 504, "not ready in time", true},
 	Declined:     {1, 400, "declined", false},
+	SignIn:       {4, 503, "sign-in not available", true},
 	Unreachable:  {4, 502, "unreachable", true},
 	Chart:        {1, 422, "chart unusable", false},
 	ChartMissing: {1, 422, "chart not found", true},

@@ -29,10 +29,12 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
@@ -73,6 +75,9 @@ type Options struct {
 	// Resync is how long an addon may go without a reconcile, at most; five minutes by default.
 	Resync  time.Duration
 	Workers int // addons worked on at the same time; 4 by default
+
+	// AnyName allows a second operator in this process, as tests have; its metrics are told apart by nothing.
+	AnyName bool
 
 	Log *slog.Logger
 	// Now and Random are the clock and the source of generated values; the real ones by default.
@@ -116,11 +121,15 @@ func Scheme() *runtime.Scheme {
 func Run(ctx context.Context, o Options) error {
 	o.defaults()
 	logger := logr.FromSlogHandler(o.Log.Handler())
-	config := rest.CopyConfig(o.Config)
-	config.QPS = -1 // the API server's own fairness decides, not a limit here that delays plans
-	config.UserAgent = rest.DefaultKubernetesUserAgent()
+	if !o.AnyName { // the one operator of a process: what logs without being asked, logs here
+		ctrl.SetLogger(logger)
+		klog.SetLogger(logger)
+	}
+	cluster := rest.CopyConfig(o.Config)
+	cluster.WarningHandler = rest.NoWarnings{} // a warning may quote what a chart rendered
+	cluster.QPS = -1                           // the API server's own fairness decides, not a limit here that delays plans
 
-	mgr, err := ctrl.NewManager(config, ctrl.Options{
+	mgr, err := ctrl.NewManager(cluster, ctrl.Options{
 		Scheme:                        Scheme(),
 		Logger:                        logger,
 		Cache:                         cacheOptions(o.Namespace),
@@ -131,6 +140,7 @@ func Run(ctx context.Context, o Options) error {
 		LeaderElectionReleaseOnCancel: true, // Run's caller exits when Run returns
 		Metrics:                       server.Options{BindAddress: o.MetricsAddr},
 		HealthProbeBindAddress:        o.ProbeAddr,
+		Controller:                    config.Controller{SkipNameValidation: &o.AnyName},
 	})
 	if err != nil {
 		return fmt.Errorf("operator: %w", err)

@@ -55,6 +55,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	}
 	if a.DeletionTimestamp != nil {
 		r.writes.forget(a.UID)
+		r.engine.Cluster.Forget(a.UID)
 		return ctrl.Result{}, r.finalize(ctx, a)
 	}
 	if wrote, err := r.holdFinalizer(ctx, a); err != nil || wrote {

@@ -219,7 +219,7 @@ func forbidden(what string) error {
 // issuerFault says that nobody can tell whether a token is good: the caller may be an admin, so 401 would
 // send them away for nothing.
 func issuerFault(what string) error {
-	return &httpFault{Fault: fault.New(fault.Unreachable, "%s", what), status: http.StatusServiceUnavailable}
+	return fault.New(fault.SignIn, "%s", what)
 }
 
 // expired tells whether err says that a token's time is over.

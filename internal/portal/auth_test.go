@@ -165,7 +165,7 @@ func TestAnIssuerThatIsDownIs503AndThenItIsBack(t *testing.T) {
 	b := newLoneBench(t)
 	b.issuer.setDown(true)
 	r := b.do(http.MethodGet, apitype.PathAddons, nil)
-	b.problem(r, http.StatusServiceUnavailable, "unreachable")
+	b.problem(r, http.StatusServiceUnavailable, "sign-in-unavailable")
 	if r.header.Get("Retry-After") == "" || r.header.Get("WWW-Authenticate") != "" {
 		t.Errorf("header %v", r.header)
 	}
@@ -213,13 +213,13 @@ func TestNewKeysAreFoundAndMadeUpOnesDoNotFloodTheIssuer(t *testing.T) {
 	b.issuer.rotate()
 	b.issuer.setDown(true)
 	ahead.Store(20)
-	b.problem(b.do(http.MethodGet, apitype.PathAddons, nil, bearer(b.issuer.token(nil))), http.StatusServiceUnavailable, "unreachable")
+	b.problem(b.do(http.MethodGet, apitype.PathAddons, nil, bearer(b.issuer.token(nil))), http.StatusServiceUnavailable, "sign-in-unavailable")
 }
 
 func TestWithoutAnIssuerNobodyIsAnAdmin(t *testing.T) {
 	t.Parallel()
 	b := newLoneBench(t, func(o *portal.Options) { o.Auth.Issuer = "" })
-	b.problem(b.do(http.MethodGet, apitype.PathAddons, nil), http.StatusServiceUnavailable, "unreachable")
+	b.problem(b.do(http.MethodGet, apitype.PathAddons, nil), http.StatusServiceUnavailable, "sign-in-unavailable")
 	var discovery apitype.Discovery
 	b.answer(http.MethodGet, apitype.PathDiscovery, nil, http.StatusOK, &discovery)
 	if discovery.Auth != nil {
@@ -234,7 +234,7 @@ func TestAnIssuerThatIsAnotherIsNotBelieved(t *testing.T) {
 	liar := httptest.NewServer(real)
 	t.Cleanup(liar.Close)
 	b := newLoneBench(t, func(o *portal.Options) { o.Auth.Issuer = liar.URL })
-	b.problem(b.do(http.MethodGet, apitype.PathAddons, nil, bearer(real.token(nil))), http.StatusServiceUnavailable, "unreachable")
+	b.problem(b.do(http.MethodGet, apitype.PathAddons, nil, bearer(real.token(nil))), http.StatusServiceUnavailable, "sign-in-unavailable")
 }
 
 func TestOptionsThatCannotBeMeantAreRefused(t *testing.T) {

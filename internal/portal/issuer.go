@@ -50,7 +50,7 @@ func newIssuer(a Auth, now func() time.Time) *issuer {
 
 func (i *issuer) close() { i.client.CloseIdleConnections() }
 
-// verify checks signature, issuer, audience and time of a token. It is Unreachable, with status 503, when the
+// verify checks signature, issuer, audience and time of a token. It is fault.SignIn when the
 // issuer's documents cannot be read.
 func (i *issuer) verify(ctx context.Context, raw string) (*oidc.IDToken, error) {
 	verifier := i.ready()
