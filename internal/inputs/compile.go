@@ -1,16 +1,15 @@
 package inputs
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
-	"net/url"
-	"regexp"
-	"regexp/syntax"
+	"io"
+	"math/big"
 	"slices"
 	"strconv"
-	"strings"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-	kinds "github.com/santhosh-tekuri/jsonschema/v6/kind"
+	"github.com/santhosh-tekuri/jsonschema/v5"
 
 	"zaentrum.io/zae/internal/fault"
 )
@@ -19,112 +18,163 @@ import (
 const document = "zae:///values.schema.json"
 
 // refuse is a loader that loads nothing.
-type refuse struct{}
+func refuse(string) (io.ReadCloser, error) { return nil, errors.New("nothing is fetched for a schema") }
 
-func (refuse) Load(string) (any, error) { return nil, errors.New("nothing is fetched for a schema") }
+// compiled is a schema ready to validate.
+type compiled struct {
+	schema *jsonschema.Schema
+	index  index
+}
 
 // compile prepares validation. The compiler sees the schema in a form of its own: every schema at a place
-// that draft-07 knows, every reference resolved to one of them, no $id and no $schema. So there is no other
-// dialect and no address that it could be led to.
-func compile(g *graph, m *meter) (*jsonschema.Schema, error) {
-	e := &emitter{meter: m, weights: map[string]*jsonschema.Format{}}
-	e.top("root", g.root)
-	for i, s := range g.extra {
-		if !g.inside[s] {
-			e.top("extra"+strconv.Itoa(i), s)
-		}
-	}
+// that draft-07 knows, every reference resolved to one of them, no $id, no $schema and no keyword of another
+// draft. So there is no other dialect and no address that it could be led to.
+func compile(g *graph, m *meter) (*compiled, error) {
+	e := newEmitter(g, m)
 	definitions := make(map[string]any, len(e.tops))
 	for i, s := range e.tops {
-		definitions[e.names[i]] = e.emit(s)
+		definitions[topName(i)] = e.emit(s)
 	}
-	c := jsonschema.NewCompiler()
-	c.DefaultDraft(jsonschema.Draft7)
-	c.UseLoader(refuse{})
-	c.UseRegexpEngine(m.regexp)
-	c.RegisterVocabulary(&jsonschema.Vocabulary{URL: propertyNames, Compile: compileNames})
-	for _, f := range e.weights {
-		c.RegisterFormat(f)
+	if len(e.refused) > 0 {
+		return nil, invalid(slices.Min(e.refused), "not a draft-07 schema")
 	}
-	if err := c.AddResource(document, map[string]any{"definitions": definitions}); err != nil {
+	doc := map[string]any{"definitions": definitions}
+	text, err := json.Marshal(doc)
+	if err != nil {
 		return nil, invalid("", "cannot be compiled").Because(err)
 	}
-	compiled, err := c.Compile(document + "#/definitions/root")
-	if err != nil {
-		return nil, e.explain(err)
+	c := jsonschema.NewCompiler()
+	c.Draft = jsonschema.Draft7
+	c.LoadURL = refuse
+	c.AssertFormat = true
+	c.Formats = make(map[string]func(any) bool, len(e.visits))
+	for name, v := range e.visits {
+		c.Formats[name] = v.enter
 	}
-	return compiled, nil
+	c.RegisterExtension("zae", nil, leaving(e.visits))
+	if err := c.AddResource(document, bytes.NewReader(text)); err != nil {
+		return nil, invalid("", "cannot be compiled").Because(err)
+	}
+	schema, err := c.Compile(e.ref(g.root.target))
+	if err != nil {
+		return nil, e.explain(doc, err)
+	}
+	out := &compiled{schema, index{}}
+	out.index.add(schema, false)
+	return out, nil
 }
 
-// emitter writes the form of a schema that the compiler sees.
+// emitter writes the form of a schema that the compiler sees: one definition for each schema that holds
+// others or that is referred to, the small ones in place. So no location in it is long, however deep and
+// however often the schema nests: the validator writes locations out for each problem.
 type emitter struct {
 	meter   *meter
-	weights map[string]*jsonschema.Format
-	tops    []*subschema // schemas right under definitions
-	names   []string     // their names there
+	tops    []*subschema
+	number  map[*subschema]int // position in tops
+	visits  map[string]*visit  // by the format that stands for it
+	refused []string           // what the compiler must not see, with place
 }
 
-func (e *emitter) top(name string, s *subschema) {
-	e.tops = append(e.tops, s)
-	e.names = append(e.names, name)
-	e.locate(s, "/definitions/"+name)
-}
-
-// locate says where s and what is inside it will be.
-func (e *emitter) locate(s *subschema, pointer string) {
-	s.pointer = pointer
-	for _, keyword := range s.src.keys {
-		for _, k := range s.kids[keyword] {
-			if keyword == "propertyNames" {
-				e.top("names"+strconv.Itoa(len(e.tops)), k.sub)
-				continue
-			}
-			at := pointer + "/" + keyword
-			if k.key != "" || keywords[keyword] == dict {
-				at += "/" + escape(k.key)
-			}
-			e.locate(k.sub, at)
+func newEmitter(g *graph, m *meter) *emitter {
+	e := &emitter{meter: m, number: map[*subschema]int{}, visits: map[string]*visit{}}
+	top := map[*subschema]bool{g.root.target: true}
+	for _, s := range g.all {
+		if s.target != s {
+			top[s.target] = true
+			continue
+		}
+		if len(s.kids) > 0 {
+			top[s] = true
+		}
+		for _, k := range s.kids["propertyNames"] {
+			top[k.sub.target] = true // a problem with a name is then known by the reference around it
 		}
 	}
+	for _, s := range g.all {
+		if top[s] {
+			e.number[s] = len(e.tops)
+			e.tops = append(e.tops, s)
+		}
+	}
+	return e
+}
+
+func topName(i int) string { return "s" + strconv.Itoa(i) }
+
+// ref is absolute: the compiler rewrites others.
+func (e *emitter) ref(s *subschema) string {
+	return document + "#/definitions/" + topName(e.number[s])
 }
 
 // emit writes s for the compiler.
 func (e *emitter) emit(s *subschema) any {
-	if s.src.kind != kindObject {
+	if s.src.kind != kindObject || len(s.src.keys) == 0 {
 		return s.src.raw()
 	}
-	if s.target != s {
-		return map[string]any{"$ref": "#" + encode(s.target.pointer)}
-	}
-	out := make(map[string]any, len(s.src.keys))
+	out := make(map[string]any, len(s.src.keys)+1)
 	for _, key := range s.src.keys {
-		switch key {
-		case "$schema", "$id", propertyNames:
-		case "propertyNames":
-			if kids := s.kids[key]; len(kids) > 0 {
-				out[propertyNames] = "#" + encode(kids[0].sub.pointer)
-				continue
-			}
-			fallthrough
-		default:
-			out[key] = e.emitField(s, key)
+		if !draft07Keywords[key] {
+			continue
 		}
+		field := s.src.fields[key]
+		switch key {
+		case "contentEncoding", "contentMediaType":
+			if field.kind == kindString {
+				continue // Helm asserts neither, this validator both
+			}
+		case "pattern":
+			if field.kind == kindString {
+				e.checkPattern(s, "/pattern", field.text)
+			}
+		case "patternProperties":
+			for _, k := range s.kids[key] {
+				e.checkPattern(s, "/patternProperties/"+escape(k.key), k.key)
+			}
+		}
+		out[key] = e.emitField(s, key)
 	}
-	if len(s.kids) > 0 {
-		e.emitWeight(s, out)
-	}
+	e.emitVisit(s, out)
 	return out
+}
+
+// draft07Keywords are what is shown to the compiler: all that draft-07 knows but $id, $schema and $ref. The
+// validator knows keywords of its own and of later drafts that it heeds whatever the draft is.
+var draft07Keywords = func() map[string]bool {
+	known := map[string]bool{}
+	for key := range keywords {
+		known[key] = true
+	}
+	for _, key := range []string{"$comment", "const", "contentEncoding", "contentMediaType", "default", "description", "enum",
+		"examples", "exclusiveMaximum", "exclusiveMinimum", "format", "maxItems", "maxLength", "maxProperties", "maximum", "minItems",
+		"minLength", "minProperties", "minimum", "multipleOf", "pattern", "readOnly", "required", "title", "type", "uniqueItems", "writeOnly"} {
+		known[key] = true
+	}
+	return known
+}()
+
+// checkPattern keeps patterns from the compiler that it would panic at or not come back from.
+func (e *emitter) checkPattern(s *subschema, tail, pattern string) {
+	if _, err := e.meter.program(pattern); err != nil {
+		e.refused = append(e.refused, show(s.place()+tail)+": does not have the format the schema asks for (format)")
+	}
 }
 
 func (e *emitter) emitField(s *subschema, key string) any {
 	field := s.src.fields[key]
 	kids := s.kids[key]
 	if len(kids) == 0 {
+		if counts[key] {
+			return clamp(field)
+		}
 		return field.raw()
 	}
 	emitted := make(map[string]any, len(kids))
 	for _, k := range kids {
-		emitted[k.key] = e.emit(k.sub)
+		if _, top := e.number[k.sub.target]; top {
+			emitted[k.key] = map[string]any{"$ref": e.ref(k.sub.target)}
+		} else {
+			emitted[k.key] = e.emit(k.sub)
+		}
 	}
 	switch field.kind {
 	case kindObject:
@@ -152,64 +202,61 @@ func (e *emitter) emitField(s *subschema, key string) any {
 	}
 }
 
-// emitWeight makes the validator report each visit of s to the meter, before it goes deeper. A format is
-// the one thing it calls back for at that moment; the schema's own format moves into an allOf.
-func (e *emitter) emitWeight(s *subschema, out map[string]any) {
-	fixed, each := 1, 1
-	for _, keyword := range inPlace {
-		fixed += len(s.kids[keyword])
-	}
-	each += len(s.kids["patternProperties"]) + len(s.kids["contains"]) + len(s.kids["propertyNames"])
-	name := "zae-" + strconv.Itoa(fixed) + "-" + strconv.Itoa(each)
-	if m := e.meter; e.weights[name] == nil {
-		e.weights[name] = &jsonschema.Format{Name: name, Validate: func(v any) error {
-			m.spend(fixed + each*size(v))
-			return nil
-		}}
-	}
-	if own, there := out["format"]; there {
-		_, isText := own.(string)
-		all, isList := out["allOf"].([]any)
-		if out["allOf"] == nil {
-			isList = true
+// counts are the keywords whose value the validator keeps as an int.
+var counts = map[string]bool{"minItems": true, "maxItems": true, "minLength": true, "maxLength": true, "minProperties": true, "maxProperties": true}
+
+// clamp keeps a count inside an int: nothing has as many items or characters.
+func clamp(n *node) any {
+	const most = 1 << 62
+	if n.kind == kindNumber {
+		if r, ok := new(big.Rat).SetString(n.text); ok && r.IsInt() && r.Cmp(new(big.Rat).SetInt64(most)) > 0 {
+			return json.Number(strconv.Itoa(most))
 		}
-		if !isText || !isList {
-			return // the meta-schema refuses it
-		}
-		out["allOf"] = append(all, map[string]any{"format": own})
 	}
+	return n.raw()
+}
+
+// emitVisit makes the validator report each visit of s to the meter. A format is the one thing that it calls
+// back for before it goes deeper, so every schema has one of ours, which does what the schema's own asks for
+// besides. That also means that no format of the validator's table is ever consulted.
+func (e *emitter) emitVisit(s *subschema, out map[string]any) {
+	own, there := out["format"]
+	text, isText := own.(string)
+	if there && !isText {
+		return // the meta-schema refuses it
+	}
+	name := "zae-" + strconv.Itoa(len(e.visits))
+	e.visits[name] = e.meter.visit(s, text)
 	out["format"] = name
 }
 
-func size(v any) int {
-	switch v := v.(type) {
-	case map[string]any:
-		return len(v)
-	case []any:
-		return len(v)
-	default:
-		return 0
-	}
-}
+// leaving is the extension through which the validator reports that it is done with a schema.
+type leaving map[string]*visit
 
-// encode writes a JSON pointer as a fragment.
-func encode(pointer string) string {
-	tokens := strings.Split(pointer, "/")
-	for i, token := range tokens {
-		tokens[i] = url.PathEscape(token)
+// Compile is the validator's question whether a schema has the extension.
+func (l leaving) Compile(_ jsonschema.CompilerContext, schema map[string]any) (jsonschema.ExtSchema, error) {
+	name, _ := schema["format"].(string)
+	if v := l[name]; v != nil {
+		return v, nil
 	}
-	return strings.Join(tokens, "/")
+	return nil, nil
 }
 
 // explain says where in the file the schema is not one, in our own words.
-func (e *emitter) explain(err error) *fault.Fault {
+func (e *emitter) explain(doc map[string]any, err error) *fault.Fault {
 	var verr *jsonschema.ValidationError
-	var serr *jsonschema.SchemaValidationError
-	if !errors.As(err, &serr) || !errors.As(serr.Err, &verr) {
+	if !errors.As(err, &verr) {
 		return invalid("", "cannot be compiled").Because(err)
 	}
+	meta, metaErr := jsonschema.NewCompiler().Compile(jsonschema.Draft7.URL()) // built in, nothing is fetched
+	if metaErr != nil {
+		return invalid("", "not a draft-07 schema").Because(metaErr)
+	}
+	_, empty := longest(doc)
+	r := reader{index{}, doc, empty}
+	r.index.add(meta, false)
 	m := &messages{pathOf: e.placeOf}
-	m.collect(verr)
+	m.collect(r.read(verr))
 	list := m.sorted()
 	if len(list) == 0 {
 		return invalid("", "not a draft-07 schema").Because(err)
@@ -222,108 +269,14 @@ func (e *emitter) placeOf(location []string) string {
 	if len(location) < 2 {
 		return "#"
 	}
-	i := slices.Index(e.names, location[1])
-	if i < 0 {
-		return "#"
-	}
-	place := e.tops[i].place
-	for _, token := range location[2:] {
-		place += "/" + escape(token)
-	}
-	return show(place)
-}
-
-// propertyNames is the keyword that stands for propertyNames in the compiled form. The validator's own
-// reports a place that it overwrites later.
-const propertyNames = "zae-propertyNames"
-
-type namesSchema struct{ schema *jsonschema.Schema }
-
-func compileNames(ctx *jsonschema.CompilerContext, obj map[string]any) (jsonschema.SchemaExt, error) {
-	ref, ok := obj[propertyNames].(string)
-	if !ok {
-		return nil, nil
-	}
-	schema, err := ctx.EnqueueRef(ref)
-	if err != nil {
-		return nil, err
-	}
-	return namesSchema{schema}, nil
-}
-
-// Validate validates every key of an object.
-func (n namesSchema) Validate(ctx *jsonschema.ValidatorContext, v any) {
-	object, _ := v.(map[string]any)
-	for key := range object {
-		if ctx.Validate(n.schema, key, []string{key}) != nil {
-			ctx.AddError(&kinds.PropertyNames{Property: key})
+	for i, s := range e.tops {
+		if topName(i) == location[1] {
+			place := s.place()
+			for _, token := range location[2:] {
+				place += "/" + escape(token)
+			}
+			return show(place)
 		}
 	}
-}
-
-// meter bounds the work of one validation.
-type meter struct {
-	budget   int // units each validation may spend
-	left     int
-	programs int // size of all patterns together
-}
-
-const (
-	maxWork     = 1_000_000 // schemas tried on values
-	maxPattern  = 20_000    // instructions of one pattern
-	maxPatterns = 400_000   // instructions of all patterns of a schema together
-	perUnit     = 256       // steps of a pattern that count as one schema tried
-)
-
-// exhausted is what spend panics with; Validate recovers it.
-type exhausted struct{}
-
-func (m *meter) spend(units int) {
-	if m.left -= units; m.left < 0 {
-		panic(exhausted{})
-	}
-}
-
-// meteredRegexp counts the work of matching.
-type meteredRegexp struct {
-	*regexp.Regexp
-	size int
-	m    *meter
-}
-
-// MatchString is regexp's, paid for.
-func (r meteredRegexp) MatchString(s string) bool {
-	r.m.spend(r.size * len(s) / perUnit)
-	return r.Regexp.MatchString(s)
-}
-
-var errPatternSize = errors.New("the pattern is too large")
-
-// regexp compiles a pattern, in the dialect that Helm has: Go's.
-func (m *meter) regexp(pattern string) (jsonschema.Regexp, error) {
-	tree, err := syntax.Parse(pattern, syntax.Perl)
-	if err != nil {
-		return nil, err
-	}
-	size := programSize(tree)
-	if m.programs += size; size > maxPattern || m.programs > maxPatterns {
-		return nil, errPatternSize
-	}
-	re, err := regexp.Compile(pattern)
-	if err != nil {
-		return nil, err
-	}
-	return meteredRegexp{re, size, m}, nil
-}
-
-// programSize estimates how many instructions a pattern compiles to, repetitions multiplied out.
-func programSize(re *syntax.Regexp) int {
-	n := 1 + len(re.Rune)
-	for _, sub := range re.Sub {
-		n = min(n+programSize(sub), 1<<30)
-	}
-	if re.Op == syntax.OpRepeat {
-		n = min(n*max(re.Min, re.Max, 1), 1<<30)
-	}
-	return n
+	return "#"
 }

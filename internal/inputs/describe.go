@@ -10,6 +10,7 @@ import (
 
 const (
 	maxGroupDepth = 16   // groups inside groups; what is deeper is one JSON input
+	maxGroupPath  = 2000 // bytes of a group's path, which all its inputs repeat; with more it is one JSON input
 	maxInputs     = 1000 // inputs after which groups are no longer opened
 )
 
@@ -148,7 +149,7 @@ func (d *describer) value(v, more view, at place) error {
 	}
 	path := strings.Join(at.path, ".")
 	kind := v.kind(at.secret || generate != "")
-	if kind == "object" && len(at.path) <= maxGroupDepth && len(d.inputs) < maxInputs && !v.repeats(at.around) {
+	if kind == "object" && len(at.path) <= maxGroupDepth && len(path) <= maxGroupPath && len(d.inputs) < maxInputs && !v.repeats(at.around) {
 		properties := d.properties(v, append(d.alternatives(v), d.view(more...)...))
 		declared := slices.ContainsFunc(properties, func(p property) bool { return len(p.declared) > 0 })
 		if declared {
@@ -295,7 +296,7 @@ func (v view) generate(at place) (string, error) {
 		if n == nil {
 			continue
 		}
-		where := s.place + "/" + GenerateKeyword
+		where := s.place() + "/" + GenerateKeyword
 		switch {
 		case n.kind != kindString || (n.text != GenerateBase64 && n.text != GenerateHex):
 			return "", badGenerator(where, "names no generator that is known")

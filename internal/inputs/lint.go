@@ -48,7 +48,7 @@ func warn(g *graph, root view, inputs []Input) []Warning {
 		if s.src.field("$ref") != nil {
 			for _, keyword := range []string{"writeOnly", GenerateKeyword} {
 				if s.src.field(keyword) != nil {
-					add(s.place+"/"+keyword, "is ignored beside $ref, as draft-07 says", "move it to where the $ref leads, or wrap the $ref: \"allOf\": [{\"$ref\": …}]")
+					add(s.place()+"/"+keyword, "is ignored beside $ref, as draft-07 says", "move it to where the $ref leads, or wrap the $ref: \"allOf\": [{\"$ref\": …}]")
 				}
 			}
 		}

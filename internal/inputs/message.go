@@ -9,18 +9,17 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-	kinds "github.com/santhosh-tekuri/jsonschema/v6/kind"
+	"github.com/santhosh-tekuri/jsonschema/v5"
 )
 
 // explainValues turns what the validator found into messages.
-func explainValues(values map[string]any, err error) []string {
+func explainValues(r *reader, values map[string]any, err error) []string {
 	var verr *jsonschema.ValidationError
 	if !errors.As(err, &verr) {
 		return []string{wholePath + ": cannot be validated against the schema"}
 	}
 	m := &messages{pathOf: func(location []string) string { return dotted(values, location) }}
-	m.collect(verr)
+	m.collect(r.read(verr))
 	if len(m.list) == 0 {
 		m.list = append(m.list, wholePath+": does not match the schema")
 	}
@@ -48,65 +47,75 @@ func below(location []string, key string) []string {
 }
 
 // collect walks down to the problems themselves.
-func (m *messages) collect(e *jsonschema.ValidationError) {
-	at := e.InstanceLocation
-	switch k := e.ErrorKind.(type) {
-	case *kinds.Schema, *kinds.Group, *kinds.AllOf, *kinds.Reference:
-		for _, cause := range e.Causes {
+func (m *messages) collect(p *problem) {
+	switch {
+	case p.wraps():
+		for _, cause := range p.causes {
 			m.collect(cause)
 		}
-	case *kinds.AnyOf:
-		m.alternatives(e, "anyOf")
-	case *kinds.OneOf:
-		if len(k.Subschemas) > 0 {
-			m.add(at, "matches more than one of the forms the schema allows (oneOf)")
+		return
+	case p.keyword == "anyOf":
+		m.alternatives(p)
+		return
+	case p.keyword == "oneOf":
+		if len(p.causes) == 0 {
+			m.add(p.at, "matches more than one of the forms the schema allows (oneOf)")
 			return
 		}
-		m.alternatives(e, "oneOf")
-	case *kinds.Required:
-		for _, name := range k.Missing {
-			m.add(below(at, name), "is required")
+		m.alternatives(p)
+		return
+	}
+	switch p.keyword {
+	case "required":
+		for _, name := range p.names {
+			m.add(below(p.at, name), "is required")
 		}
-	case *kinds.Dependency:
-		for _, name := range k.Missing {
-			m.add(below(at, name), "is required because "+showKey(k.Prop)+" is given")
+	case "dependencies":
+		for _, name := range p.names {
+			m.add(below(p.at, name), "is required because "+showKey(p.because)+" is given")
 		}
-	case *kinds.AdditionalProperties:
-		for _, name := range k.Properties {
-			m.add(below(at, name), "is not known to the schema (additionalProperties)")
+	case "additionalProperties":
+		for _, name := range p.names {
+			m.add(below(p.at, name), "is not known to the schema (additionalProperties)")
 		}
-	case *kinds.PropertyNames:
-		m.add(below(at, k.Property), "has a name that the schema does not allow (propertyNames)")
 	default:
-		m.add(at, simple(e.ErrorKind))
+		m.add(p.at, p.simple())
+	}
+}
+
+// wraps tells that a problem is nothing but its causes.
+func (p *problem) wraps() bool {
+	switch p.keyword {
+	case several, "$ref", "allOf", "then", "else":
+		return true
+	default:
+		return false
 	}
 }
 
 // alternatives explains why none of several forms fits. When all but one are ruled out by type or by a
 // fixed value, the person meant that one, and its problems are the answer.
-func (m *messages) alternatives(e *jsonschema.ValidationError, keyword string) {
-	var meant []*jsonschema.ValidationError
+func (m *messages) alternatives(e *problem) {
+	var meant []*problem
 	var types, missing []string
 	onlyTypes, onlyMissing := true, true
-	for _, cause := range e.Causes {
+	for _, cause := range e.causes {
 		problems := flatten(cause)
 		ruledOut := false
 		for _, p := range problems {
-			here := slices.Equal(p.InstanceLocation, e.InstanceLocation)
-			t, isType := p.ErrorKind.(*kinds.Type)
-			r, isMissing := p.ErrorKind.(*kinds.Required)
-			if isType && here {
-				types = append(types, t.Want...)
+			here := slices.Equal(p.at, e.at)
+			if p.keyword == "type" && here {
+				types = append(types, p.schema.Types...)
 				ruledOut = true
 			} else {
 				onlyTypes = false
 			}
-			if isMissing && here && len(r.Missing) == 1 && len(problems) == 1 {
-				missing = append(missing, r.Missing[0])
+			if p.keyword == "required" && here && len(p.names) == 1 && len(problems) == 1 {
+				missing = append(missing, p.names[0])
 			} else {
 				onlyMissing = false
 			}
-			if discriminates(p, e.InstanceLocation) {
+			if discriminates(p, e.at) {
 				ruledOut = true
 			}
 		}
@@ -116,90 +125,89 @@ func (m *messages) alternatives(e *jsonschema.ValidationError, keyword string) {
 	}
 	switch {
 	case onlyTypes && len(types) > 0:
-		m.add(e.InstanceLocation, "must be "+orList(types, article))
+		m.add(e.at, "must be "+orList(types, article))
 	case len(meant) == 1:
 		m.collect(meant[0])
 	case onlyMissing && len(missing) > 0:
-		m.add(e.InstanceLocation, "one of "+strings.Join(sortedUnique(missing, showKey), ", ")+" is required ("+keyword+")")
+		m.add(e.at, "one of "+strings.Join(sortedUnique(missing, showKey), ", ")+" is required ("+e.keyword+")")
 	default:
-		m.add(e.InstanceLocation, "matches none of the forms the schema allows ("+keyword+")")
+		m.add(e.at, "matches none of the forms the schema allows ("+e.keyword+")")
 	}
 }
 
 // discriminates tells whether p is about a fixed value, here or directly below, by which forms are told
 // apart.
-func discriminates(p *jsonschema.ValidationError, here []string) bool {
-	switch p.ErrorKind.(type) {
-	case *kinds.Const, *kinds.Enum:
-		return len(p.InstanceLocation) <= len(here)+1
-	case *kinds.FalseSchema:
-		return len(p.InstanceLocation) <= len(here)+1
+func discriminates(p *problem, here []string) bool {
+	switch p.keyword {
+	case "const", "enum", forbidden:
+		return len(p.at) <= len(here)+1
 	default:
 		return false
 	}
 }
 
-// flatten lists the problems under e, alternatives as one.
-func flatten(e *jsonschema.ValidationError) []*jsonschema.ValidationError {
-	switch e.ErrorKind.(type) {
-	case *kinds.Schema, *kinds.Group, *kinds.AllOf, *kinds.Reference:
-		var out []*jsonschema.ValidationError
-		for _, cause := range e.Causes {
-			out = append(out, flatten(cause)...)
-		}
-		return out
-	default:
-		return []*jsonschema.ValidationError{e}
+// flatten lists the problems under p, alternatives as one.
+func flatten(p *problem) []*problem {
+	if !p.wraps() {
+		return []*problem{p}
 	}
+	var out []*problem
+	for _, cause := range p.causes {
+		out = append(out, flatten(cause)...)
+	}
+	return out
 }
 
-// simple is the message of a problem that has nothing inside it.
-func simple(kind jsonschema.ErrorKind) string {
-	switch k := kind.(type) {
-	case *kinds.Type:
-		return "must be " + orList(k.Want, article) + ", not " + article(k.Got)
-	case *kinds.Enum:
+// simple is the message of a problem that has nothing inside it. Limits are the schema's.
+func (p *problem) simple() string {
+	s := p.schema
+	switch p.keyword {
+	case "type":
+		return "must be " + orList(s.Types, article) + ", not " + article(p.got)
+	case "enum":
 		return "is none of the values the schema lists (enum)"
-	case *kinds.Const:
+	case "const":
 		return "is not the value the schema fixes (const)"
-	case *kinds.Format:
+	case "format":
 		return "does not have the format the schema asks for (format)"
-	case *kinds.Pattern:
+	case "pattern":
 		return "does not match the pattern the schema asks for (pattern)"
-	case *kinds.Minimum:
-		return "must be at least " + limit(k.Want)
-	case *kinds.Maximum:
-		return "must be at most " + limit(k.Want)
-	case *kinds.ExclusiveMinimum:
-		return "must be more than " + limit(k.Want)
-	case *kinds.ExclusiveMaximum:
-		return "must be less than " + limit(k.Want)
-	case *kinds.MultipleOf:
-		return "must be a multiple of " + limit(k.Want)
-	case *kinds.MinLength:
-		if k.Want == 1 {
+	case "minimum":
+		return "must be at least " + limit(s.Minimum)
+	case "maximum":
+		return "must be at most " + limit(s.Maximum)
+	case "exclusiveMinimum":
+		return "must be more than " + limit(s.ExclusiveMinimum)
+	case "exclusiveMaximum":
+		return "must be less than " + limit(s.ExclusiveMaximum)
+	case "multipleOf":
+		return "must be a multiple of " + limit(s.MultipleOf)
+	case "minLength":
+		if s.MinLength == 1 {
 			return "must not be empty"
 		}
-		return fmt.Sprintf("must be at least %d characters long", k.Want)
-	case *kinds.MaxLength:
-		return "must be at most " + count(k.Want, "character") + " long"
-	case *kinds.MinItems:
-		return "must have at least " + count(k.Want, "item")
-	case *kinds.MaxItems:
-		return "must have at most " + count(k.Want, "item")
-	case *kinds.AdditionalItems:
+		return fmt.Sprintf("must be at least %d characters long", s.MinLength)
+	case "maxLength":
+		return "must be at most " + count(s.MaxLength, "character") + " long"
+	case "minItems":
+		return "must have at least " + count(s.MinItems, "item")
+	case "maxItems":
+		return "must have at most " + count(s.MaxItems, "item")
+	case "additionalItems":
 		return "has more items than the schema allows (additionalItems)"
-	case *kinds.MinProperties:
-		return "must have at least " + count(k.Want, "key")
-	case *kinds.MaxProperties:
-		return "must have at most " + count(k.Want, "key")
-	case *kinds.UniqueItems:
+	case "minProperties":
+		return "must have at least " + count(s.MinProperties, "key")
+	case "maxProperties":
+		return "must have at most " + count(s.MaxProperties, "key")
+	case "propertyNames":
+		return "has a name that the schema does not allow (propertyNames)"
+	case "uniqueItems":
 		return "has an item twice (uniqueItems)"
-	case *kinds.Contains:
+	case "minContains":
 		return "lacks an item that the schema asks for (contains)"
-	case *kinds.Not:
+	case "not":
 		return "is what the schema rules out (not)"
-	case *kinds.FalseSchema:
+	case forbidden:
 		return "is not allowed"
 	default:
 		return "does not match the schema"
@@ -286,6 +294,7 @@ func showKey(key string) string { return clip(key, maxShownKey) }
 func show(place string) string { return clip(place, maxShownPlace) }
 
 func clip(text string, limit int) string {
+	text = text[:min(len(text), 64*limit)] // far more than is shown
 	text = strings.ToValidUTF8(text, "�")
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == '\u2028' || r == '\u2029' {

@@ -207,6 +207,40 @@ func reasonable(number string) bool {
 	return err == nil && exponent <= maxExponent && exponent >= -maxExponent
 }
 
+// magnitude is how long the number is when written out.
+func magnitude(number string) int {
+	n := len(number)
+	if i := strings.IndexAny(number, "eE"); i >= 0 {
+		exponent, _ := strconv.Atoi(number[i+1:])
+		n += max(exponent, -exponent)
+	}
+	return n
+}
+
+// bulk is how many values there are in the node, and how many bytes of text.
+func (n *node) bulk() (values, bytes int) {
+	if n == nil {
+		return 0, 0
+	}
+	values = 1
+	if n.kind == kindString {
+		bytes = len(n.text)
+	}
+	inside := func(n *node) {
+		v, b := n.bulk()
+		values += v
+		bytes += b
+	}
+	for _, item := range n.items {
+		inside(item)
+	}
+	for _, key := range n.keys {
+		bytes += len(key)
+		inside(n.fields[key])
+	}
+	return values, bytes
+}
+
 func notJSON(text []byte, err error) error {
 	place := ""
 	var syntax *json.SyntaxError

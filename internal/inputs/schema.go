@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"sync"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-
 	"zaentrum.io/zae/api/v1alpha1"
 	"zaentrum.io/zae/internal/fault"
 )
@@ -13,7 +11,7 @@ import (
 // Schema is a values.schema.json that was read. It is safe for use by several goroutines; nil is a schema
 // that asks for nothing and allows everything.
 type Schema struct {
-	compiled         *jsonschema.Schema // nil: everything is allowed
+	compiled         *compiled // nil: everything is allowed
 	inputs           []Input
 	groups           []Group
 	warnings         []Warning

@@ -2,6 +2,7 @@ package inputs
 
 import (
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -16,14 +17,25 @@ const maxInPlace = 100
 // subschema is one schema inside the document: an object or a boolean.
 type subschema struct {
 	src    *node
-	place  string     // in the document, as #/properties/…
+	outer  *subschema // what place starts with: the schema around, or the base of the reference that found it
+	tail   string     // what place ends with
 	base   *subschema // what # in a $ref means here: the nearest schema around with an $id of its own
 	target *subschema // what applies here: itself, or where a $ref leads in the end
 	kids   map[string][]kid
 	named  map[string]*subschema // of a base: its schemas with an $id like #name
 
-	pointer string // where the compiled form is
-	secrets bool   // writeOnly is somewhere in it or below
+	secrets bool // writeOnly is somewhere in it or below
+}
+
+// place is where in the document s is, as #/properties/…. It is not kept: many schemas below long names would
+// take more memory than the document by far.
+func (s *subschema) place() string {
+	var tails []string
+	for ; s != nil; s = s.outer {
+		tails = append(tails, s.tail)
+	}
+	slices.Reverse(tails)
+	return strings.Join(tails, "")
 }
 
 // kid is a schema directly inside another, under a keyword; key is the property or index, or empty.
@@ -67,23 +79,21 @@ var inPlace = []string{"allOf", "anyOf", "oneOf", "not", "if", "then", "else", "
 
 // graph is every schema of the document that applies to something, with references resolved.
 type graph struct {
-	root   *subschema
-	extra  []*subschema // schemas that only references reach, at places where draft-07 has none
-	all    []*subschema
-	bySrc  map[*node]*subschema
-	inside map[*subschema]bool // has a schema around it
+	root  *subschema
+	all   []*subschema
+	bySrc map[*node]*subschema
 }
 
 // resolve finds the schemas of a document and where its references lead. A reference to another document is
 // a fault; it is never followed.
 func resolve(doc *node) (*graph, error) {
-	g := &graph{bySrc: map[*node]*subschema{}, inside: map[*subschema]bool{}}
-	root, err := g.add(doc, nil, "#")
+	g := &graph{bySrc: map[*node]*subschema{}}
+	root, err := g.add(doc, nil, nil, "#")
 	if err != nil {
 		return nil, err
 	}
 	g.root = root
-	for i := 0; i < len(g.all); i++ { // following a reference may add schemas
+	for i := 0; i < len(g.all); i++ { //nolint:intrange // following a reference may add schemas
 		if err := g.follow(g.all[i]); err != nil {
 			return nil, err
 		}
@@ -101,14 +111,14 @@ func resolve(doc *node) (*graph, error) {
 }
 
 // add makes the subschema of a node and of all schemas inside it.
-func (g *graph) add(n *node, base *subschema, place string) (*subschema, error) {
+func (g *graph) add(n *node, base, outer *subschema, tail string) (*subschema, error) {
 	if s, ok := g.bySrc[n]; ok {
 		return s, nil
 	}
 	if len(g.all) >= maxSubschemas {
 		return nil, invalid("", "more than %d schemas in it", maxSubschemas)
 	}
-	s := &subschema{src: n, place: place, base: base, kids: map[string][]kid{}}
+	s := &subschema{src: n, outer: outer, tail: tail, base: base, kids: map[string][]kid{}}
 	g.all = append(g.all, s)
 	g.bySrc[n] = s
 	if n.field("$ref") != nil { // draft-07: what stands beside a $ref is ignored
@@ -138,34 +148,32 @@ func (g *graph) add(n *node, base *subschema, place string) (*subschema, error) 
 }
 
 func (g *graph) addKids(s *subschema, keyword string, shape shape, n *node) error {
-	place := s.place + "/" + keyword
-	put := func(key string, n *node, place string) error {
+	put := func(key string, n *node, tail string) error {
 		if n.kind != kindObject && n.kind != kindBool {
 			return nil // the meta-schema refuses it later
 		}
-		sub, err := g.add(n, s.base, place)
+		sub, err := g.add(n, s.base, s, "/"+keyword+tail)
 		if err != nil {
 			return err
 		}
-		g.inside[sub] = true
 		s.kids[keyword] = append(s.kids[keyword], kid{key, sub})
 		return nil
 	}
 	switch {
 	case shape == dict && n.kind == kindObject:
 		for _, key := range n.keys {
-			if err := put(key, n.fields[key], place+"/"+escape(key)); err != nil {
+			if err := put(key, n.fields[key], "/"+escape(key)); err != nil {
 				return err
 			}
 		}
 	case (shape == list || shape == oneOrList) && n.kind == kindArray:
 		for i, item := range n.items {
-			if err := put(strconv.Itoa(i), item, place+"/"+strconv.Itoa(i)); err != nil {
+			if err := put(strconv.Itoa(i), item, "/"+strconv.Itoa(i)); err != nil {
 				return err
 			}
 		}
 	case shape == one || shape == oneOrList:
-		return put("", n, place)
+		return put("", n, "")
 	}
 	return nil
 }
@@ -177,26 +185,23 @@ func (g *graph) follow(s *subschema) error {
 	if field == nil {
 		return nil
 	}
-	place := show(s.place)
 	if field.kind != kindString {
-		return invalid(place, "$ref is not a string")
+		return invalid(show(s.place()), "$ref is not a string")
 	}
 	fragment, local := strings.CutPrefix(field.text, "#")
 	if !local {
-		return invalid(place, "$ref leads to another document, which is never fetched").
+		return invalid(show(s.place()), "$ref leads to another document, which is never fetched").
 			WithHint("move the schema into this file and refer to it as #/definitions/NAME")
 	}
 	fragment, err := url.PathUnescape(fragment)
 	if err != nil {
-		return invalid(place, "$ref is no reference")
+		return invalid(show(s.place()), "$ref is no reference")
 	}
 	to, ok := s.base.src, true
-	at := s.base.place
 	switch {
 	case fragment == "":
 	case strings.HasPrefix(fragment, "/"):
 		to, ok = walk(to, fragment)
-		at += fragment
 	default:
 		named, found := s.base.named[fragment]
 		if found {
@@ -205,20 +210,19 @@ func (g *graph) follow(s *subschema) error {
 		ok = found
 	}
 	if !ok {
-		return invalid(place, "$ref leads nowhere in this file")
+		return invalid(show(s.place()), "$ref leads nowhere in this file")
 	}
 	if to.kind != kindObject && to.kind != kindBool {
-		return invalid(place, "$ref leads to something that is no schema")
+		return invalid(show(s.place()), "$ref leads to something that is no schema")
 	}
 	target, known := g.bySrc[to]
 	if !known {
-		if target, err = g.add(to, s.base, at); err != nil {
+		if target, err = g.add(to, s.base, s.base, fragment); err != nil {
 			return err
 		}
-		g.extra = append(g.extra, target)
 	}
 	if target == s {
-		return invalid(place, "$ref leads back to itself")
+		return invalid(show(s.place()), "$ref leads back to itself")
 	}
 	s.target = target
 	return nil
@@ -255,7 +259,7 @@ func (s *subschema) settle() error {
 	at := s
 	for at.target != at {
 		if seen[at] {
-			return invalid(show(s.place), "$ref leads back to itself")
+			return invalid(show(s.place()), "$ref leads back to itself")
 		}
 		seen[at] = true
 		chain = append(chain, at)
@@ -275,7 +279,7 @@ func (g *graph) checkInPlace() error {
 	visit = func(s *subschema) (int, error) {
 		switch h := height[s]; {
 		case h == open:
-			return 0, invalid(show(s.place), "the schema contains itself for the same value, without end")
+			return 0, invalid(show(s.place()), "the schema contains itself for the same value, without end")
 		case h > 0:
 			return h, nil
 		}
@@ -291,7 +295,7 @@ func (g *graph) checkInPlace() error {
 			}
 		}
 		if top++; top > maxInPlace {
-			return 0, invalid(show(s.place), "more than %d schemas apply to one value, one inside the other", maxInPlace)
+			return 0, invalid(show(s.place()), "more than %d schemas apply to one value, one inside the other", maxInPlace)
 		}
 		height[s] = top
 		return top, nil

@@ -43,12 +43,13 @@ func (s *Schema) validate(values map[string]any) (found []string) {
 			found = []string{wholePath + ": cannot be validated against the schema"}
 		}
 	}()
-	s.meter.left, s.meter.programs = s.meter.budget, 0
-	err := s.compiled.Validate(values)
+	length, empty := longest(values)
+	s.meter.start(length)
+	err := s.compiled.schema.Validate(values)
 	if err == nil {
 		return nil
 	}
-	return explainValues(values, err)
+	return explainValues(&reader{s.compiled.index, values, empty}, values, err)
 }
 
 // wholePath stands for the values as a whole where a dotted path is expected.
