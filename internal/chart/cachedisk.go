@@ -154,8 +154,8 @@ func (d *disk) evict(keep string) {
 		}
 	}
 	refs := d.list(refsDir)
-	for i := 0; i < len(refs)-maxRecordLists; i++ {
-		_ = os.Remove(filepath.Join(d.dir, refs[i].name))
+	for _, ref := range refs[:max(0, len(refs)-maxRecordLists)] {
+		_ = os.Remove(filepath.Join(d.dir, ref.name))
 	}
 }
 

@@ -235,7 +235,7 @@ func (f *Fetcher) fetch(ctx context.Context, w wish) (*Archive, error) {
 	if err != nil {
 		fl, outage := f.explain(w, err)
 		if outage && w.digest == "" {
-			if a := f.atHand(w, known, fl); a != nil {
+			if a := f.atHand(known, fl); a != nil {
 				return a, nil
 			}
 		}
@@ -249,7 +249,7 @@ func (f *Fetcher) fetch(ctx context.Context, w wish) (*Archive, error) {
 }
 
 // atHand is the last archive fetched under the same reference and version, for when the registry fails.
-func (f *Fetcher) atHand(w wish, known []record, why *fault.Fault) *Archive {
+func (f *Fetcher) atHand(known []record, why *fault.Fault) *Archive {
 	for _, r := range known {
 		if data, ok := f.cache.blob(r.Archive); ok {
 			a := f.archive(data, r.Archive)

@@ -118,18 +118,18 @@ func TestErrorsCarryNoQuery(t *testing.T) {
 			_, _ = w.Write([]byte(big))
 		}, fault.Chart, "more than 10 MiB"},
 		"plain http": {func(w http.ResponseWriter, r *http.Request) {
-			http.Redirect(w, r, "http://example.org/?"+secret, 302)
+			http.Redirect(w, r, "http://example.org/?"+secret, http.StatusFound)
 		}, fault.Chart, "another scheme"},
 		"another scheme": {func(w http.ResponseWriter, r *http.Request) {
-			http.Redirect(w, r, "file:///etc/passwd?"+secret, 302)
+			http.Redirect(w, r, "file:///etc/passwd?"+secret, http.StatusFound)
 		}, fault.Chart, "another scheme"},
-		"a circle": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.String(), 302) }, fault.Chart, "more than 10 times"},
+		"a circle": {func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.String(), http.StatusFound) }, fault.Chart, "more than 10 times"},
 		"a place that is none": {func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Location", "https://"+secret+"%zz/")
 			w.WriteHeader(302)
 		}, fault.Registry, ""},
 		"an untrusted place": {func(w http.ResponseWriter, r *http.Request) {
-			http.Redirect(w, r, untrusted.URL+"/?"+secret, 302)
+			http.Redirect(w, r, untrusted.URL+"/?"+secret, http.StatusFound)
 		}, fault.Registry, "certificate"},
 	} {
 		t.Run(rule, func(t *testing.T) {

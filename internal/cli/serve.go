@@ -40,8 +40,8 @@ func (a *app) clusterConfig(kubeconfig string) (*rest.Config, error) {
 
 // ended is nil when a server ended because it was asked to: a signal is how servers are stopped.
 func ended(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
+	if ctx.Err() == nil {
+		return err
 	}
-	return err
+	return nil
 }

@@ -1,22 +1,12 @@
 package engine_test
 
 import (
-	"os"
 	"strings"
 	"testing"
 
 	"zaentrum.io/zae/internal/engine"
 	"zaentrum.io/zae/internal/values"
 )
-
-func readFile(tb testing.TB, path string) []byte {
-	tb.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return text
-}
 
 // check checks the example chart, as it comes from a registry.
 func check(t *testing.T, change func(*engine.Request)) *engine.Checked {

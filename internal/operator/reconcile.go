@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -109,13 +110,13 @@ func (r *reconciler) work(ctx context.Context, a *v1alpha1.ZaentrumAddon) (*outc
 	if a.Spec.Suspend {
 		previewed, err := r.engine.Preview(ctx, *request, owner(a))
 		if err != nil {
-			return r.troubled(a, v1alpha1.PhasePlanFailed, err)
+			return r.troubled(v1alpha1.PhasePlanFailed, err)
 		}
 		return planned(a, previewed), 0, nil
 	}
 	converged, err := r.engine.Converge(ctx, *request, owner(a))
 	if err != nil {
-		return r.troubled(a, v1alpha1.PhaseFailed, err)
+		return r.troubled(v1alpha1.PhaseFailed, err)
 	}
 	return r.converged(a, converged)
 }
@@ -154,22 +155,31 @@ func (r *reconciler) request(ctx context.Context, a *v1alpha1.ZaentrumAddon, pla
 		Name: a.Name, Namespace: a.Namespace, Chart: a.Spec.Chart, Platform: platform,
 		From: from.from, FromErrors: from.problems, Generated: r.generator(a),
 	}
-	if a.Spec.Values != nil && len(a.Spec.Values.Raw) > 0 {
-		decoder := json.NewDecoder(strings.NewReader(string(a.Spec.Values.Raw)))
-		decoder.UseNumber()
-		var raw map[string]any
-		if err := decoder.Decode(&raw); err != nil {
-			request.FromErrors = append(request.FromErrors, "values: not a JSON object")
-			return request, nil
-		}
-		normal, err := values.Normalize(raw)
-		if err != nil {
-			request.FromErrors = append(request.FromErrors, "values: "+err.Error())
-			return request, nil
-		}
-		request.Spec, _ = normal.(map[string]any)
+	spec, problem := plainValues(a)
+	if problem != "" {
+		request.FromErrors = append(request.FromErrors, "values: "+problem)
 	}
+	request.Spec = spec
 	return request, nil
+}
+
+// plainValues are spec.values with their integers kept, or what is wrong with them.
+func plainValues(a *v1alpha1.ZaentrumAddon) (map[string]any, string) {
+	if a.Spec.Values == nil || len(a.Spec.Values.Raw) == 0 {
+		return nil, ""
+	}
+	decoder := json.NewDecoder(bytes.NewReader(a.Spec.Values.Raw))
+	decoder.UseNumber()
+	var raw map[string]any
+	if decoder.Decode(&raw) != nil {
+		return nil, "not a JSON object"
+	}
+	normal, err := values.Normalize(raw)
+	if err != nil {
+		return nil, err.Error()
+	}
+	tree, _ := normal.(map[string]any)
+	return tree, ""
 }
 
 func failed(reason, message string) *outcome {
@@ -181,7 +191,7 @@ func failed(reason, message string) *outcome {
 }
 
 // troubled is for a plan that could not be made or applied.
-func (r *reconciler) troubled(a *v1alpha1.ZaentrumAddon, phase v1alpha1.Phase, err error) (*outcome, time.Duration, error) {
+func (r *reconciler) troubled(phase v1alpha1.Phase, err error) (*outcome, time.Duration, error) {
 	var wait *waiting
 	if errors.As(err, &wait) {
 		o := failed(reasonWaiting, wait.what)

@@ -133,7 +133,8 @@ func imports(h *helmchart.Chart) error {
 	imported := map[string]any{}
 	for _, d := range h.Metadata.Dependencies {
 		for _, item := range d.ImportValues {
-			from, to := "", "."
+			var from string
+			to := "."
 			switch item := item.(type) {
 			case string:
 				from = "exports." + item

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -42,7 +43,7 @@ func TestParsePath(t *testing.T) {
 		_, err := ParsePath(dotted)
 		if fault.CodeOf(err) != fault.Invalid {
 			t.Errorf("%s: %v", name, err)
-		} else if strings.ContainsAny(err.Error(), "\x1b\n\xff") {
+		} else if strings.ContainsAny(err.Error(), "\x1b\n") || !utf8.ValidString(err.Error()) {
 			t.Errorf("%s: the message is not fit for a terminal: %q", name, err)
 		}
 	}
