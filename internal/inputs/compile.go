@@ -154,7 +154,7 @@ var draft07Keywords = func() map[string]bool {
 
 // checkPattern keeps patterns from the compiler that it would panic at or not come back from.
 func (e *emitter) checkPattern(s *subschema, tail, pattern string) {
-	if _, err := e.meter.program(pattern); err != nil {
+	if err := e.meter.accept(pattern); err != nil {
 		e.refused = append(e.refused, show(s.place()+tail)+": does not have the format the schema asks for (format)")
 	}
 }

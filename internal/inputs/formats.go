@@ -23,7 +23,7 @@ func (m *meter) format(name string) func(any) bool {
 	case "date", "time", "date-time", "uuid", "json-pointer", "relative-json-pointer":
 		return jsonschema.Formats[name]
 	case "regex":
-		judge = func(s string) bool { _, err := m.program(s); return err == nil }
+		judge = func(s string) bool { return m.accept(s) == nil }
 	case "duration":
 		judge = isDuration
 	case "period":

@@ -210,22 +210,22 @@ func token(key string) string { return url.PathEscape(escape(key)) }
 
 var errPatternSize = errors.New("the pattern is too large")
 
-// program accepts a pattern, in the dialect that Helm has: Go's. Matching takes time in proportion to what
-// program returns and to the length of the text.
-func (m *meter) program(pattern string) (int, error) {
+// accept tells whether a pattern is one, in the dialect that Helm has: Go's, and not too large.
+func (m *meter) accept(pattern string) error {
 	tree, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	size := programSize(tree)
 	if m.programs += size; size > maxPattern || m.programs > maxPatterns {
-		return 0, errPatternSize
+		return errPatternSize
 	}
 	_, err = regexp.Compile(pattern)
-	return size, err
+	return err
 }
 
-// measure is the size of a pattern that was accepted.
+// measure is the size of a pattern that was accepted. Matching takes time in proportion to it and to the
+// length of the text.
 func measure(pattern string) int {
 	tree, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
