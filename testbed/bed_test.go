@@ -38,7 +38,11 @@ func TestBed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { b.Stop() })
+	t.Cleanup(func() {
+		if err := b.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
 	config, err := b.RestConfig()
 	if err != nil {
 		t.Fatal(err)

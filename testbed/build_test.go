@@ -3,6 +3,7 @@ package testbed
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -93,7 +94,7 @@ func TestWaitingForABuildEndsWithTheContext(t *testing.T) {
 	}
 	defer unlock()
 	ctx, cancel := context.WithCancel(t.Context())
-	if _, err := lock(ctx, path, cancel); err != context.Canceled {
+	if _, err := lock(ctx, path, cancel); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }

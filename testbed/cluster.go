@@ -94,38 +94,43 @@ func (b *Bed) fillCluster(ctx context.Context, nodes int) error {
 	return nil
 }
 
-// notReady says what is still missing.
+// notReady says what is still missing; an error is a part that ended, which no waiting helps.
 func (b *Bed) notReady(ctx context.Context, client kubernetes.Interface) (string, error) {
 	for _, p := range b.Processes() {
 		if !p.Running() {
 			return "", fmt.Errorf("%s ended, see %s", p.Name(), p.Log())
 		}
 	}
+	return missing(ctx, client), nil
+}
+
+// missing is what the API server does not have yet, or why it does not tell; empty once everything is there.
+func missing(ctx context.Context, client kubernetes.Interface) string {
 	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return err.Error(), nil
+		return err.Error()
 	}
 	for _, n := range nodes.Items {
 		if !nodeReady(&n) {
-			return "node " + n.Name + " is not ready", nil
+			return "node " + n.Name + " is not ready"
 		}
 		if len(n.Spec.Taints) > 0 {
-			return "node " + n.Name + " has a taint", nil
+			return "node " + n.Name + " has a taint"
 		}
 	}
 	_, err = client.CoreV1().ServiceAccounts("default").Get(ctx, "default", metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return "there is no default service account", nil
+		return "there is no default service account"
 	}
 	if err != nil {
-		return err.Error(), nil
+		return err.Error()
 	}
 	// The admission plugin that guards it needs the bundle in every namespace before a pod can be created.
 	_, err = client.CoreV1().ConfigMaps("default").Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
 	if err != nil {
-		return "there is no kube-root-ca.crt in namespace default", nil
+		return "there is no kube-root-ca.crt in namespace default"
 	}
-	return "", nil
+	return ""
 }
 
 func nodeReady(n *corev1.Node) bool {

@@ -182,12 +182,14 @@ func (c *child) end(sig syscall.Signal, grace time.Duration) error {
 		return err
 	}
 	if sig != syscall.SIGKILL {
-		cmd.Process.Signal(syscall.SIGCONT) // a paused one would never see the first
+		_ = cmd.Process.Signal(syscall.SIGCONT) // a paused one would never see the first; one that has ended needs none
 		select {
 		case <-done:
 			return nil
 		case <-time.After(grace):
-			cmd.Process.Kill()
+			if err := cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+				return err
+			}
 		}
 	}
 	<-done

@@ -51,15 +51,20 @@ func TestChildrenDieWithTheirParent(t *testing.T) {
 	if err := parent.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	parent.Wait()
+	var killed *exec.ExitError
+	if err := parent.Wait(); !errors.As(err, &killed) {
+		t.Errorf("the parent was not killed: %v", err)
+	}
 	for range 100 {
 		if gone(pid) {
 			return
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	syscall.Kill(pid, syscall.SIGKILL)
 	t.Error("the child outlived its parent")
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Error(err)
+	}
 }
 
 // gone says whether a process has ended; a zombie that nobody waits for has.
@@ -77,7 +82,9 @@ func shell(t *testing.T, script string) *child {
 	s := newSpawner()
 	c := &child{spawner: s, path: "/bin/sh", args: []string{"-c", script}, log: filepath.Join(t.TempDir(), "log")}
 	t.Cleanup(func() {
-		c.kill()
+		if err := c.kill(); err != nil {
+			t.Error(err)
+		}
 		s.stop()
 	})
 	return c

@@ -110,7 +110,7 @@ func (l libraryClient) IDTokenUserinfoClaimsAssertion() bool {
 	return true
 }
 func (l libraryClient) ClockSkew() time.Duration { return 0 }
-func (l libraryClient) RestrictAdditionalIdTokenScopes() func([]string) []string {
+func (l libraryClient) RestrictAdditionalIdTokenScopes() func([]string) []string { //nolint:revive // op.Client's name
 	return func(s []string) []string { return s }
 }
 func (l libraryClient) RestrictAdditionalAccessTokenScopes() func([]string) []string {

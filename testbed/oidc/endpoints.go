@@ -598,7 +598,7 @@ func (p *Provider) fail(w http.ResponseWriter, n note) note {
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	json.NewEncoder(w).Encode(v) // the client is gone, or it works
+	_ = json.NewEncoder(w).Encode(v) // the client is gone, or it works
 }
 
 func scopeString(scopes []string) string { return strings.Join(scopes, " ") }

@@ -43,7 +43,7 @@ func (p *Provider) render(w http.ResponseWriter, status int, name string, data a
 	// Other pages must not show these in a frame and have them clicked.
 	w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 	w.WriteHeader(status)
-	pages.ExecuteTemplate(w, name, data) // the browser is gone, or it works
+	_ = pages.ExecuteTemplate(w, name, data) // the browser is gone, or it works
 }
 
 // page shows a message.

@@ -176,7 +176,7 @@ func Serve(ctx context.Context, o Options) (*Provider, error) {
 	}
 	p.Server = s
 	p.issuer = "http://" + s.Addr()
-	context.AfterFunc(ctx, func() { s.Kill() })
+	context.AfterFunc(ctx, func() { _ = s.Kill() }) // it is gone either way, and nobody waits for it
 	return p, nil
 }
 
@@ -346,7 +346,7 @@ func (p *Provider) sign(claims map[string]any) (string, error) {
 
 // verify returns the claims of a token this provider signed and that has not expired.
 func (p *Provider) verify(token string) (map[string]any, error) {
-	jws, err := jose.ParseSigned(token, []jose.SignatureAlgorithm{jose.RS256})
+	jws, err := jose.ParseSignedCompact(token, []jose.SignatureAlgorithm{jose.RS256})
 	if err != nil {
 		return nil, errors.New("not a signed token")
 	}

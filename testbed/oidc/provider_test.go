@@ -467,9 +467,16 @@ func TestTheLogHasNoSecrets(t *testing.T) {
 	}
 	_, err = refresh(b.ctx, c, token.RefreshToken)
 	wantError(t, "used", err, "invalid_grant")
-	post(b.ctx, b.oidc.Endpoint().TokenURL, url.Values{"client_id": {token.AccessToken}, "grant_type": {token.RefreshToken}})
-	post(b.ctx, b.Issuer()+oidc.TestbedTokenPath, url.Values{"client": {token.AccessToken}, "user": {token.RefreshToken}})
-	post(b.ctx, b.Issuer()+oidc.TestbedDevicePath, url.Values{"user_code": {token.AccessToken}, "user": {token.RefreshToken}})
+	for target, form := range map[string]url.Values{
+		b.oidc.Endpoint().TokenURL:          {"client_id": {token.AccessToken}, "grant_type": {token.RefreshToken}},
+		b.Issuer() + oidc.TestbedTokenPath:  {"client": {token.AccessToken}, "user": {token.RefreshToken}},
+		b.Issuer() + oidc.TestbedDevicePath: {"user_code": {token.AccessToken}, "user": {token.RefreshToken}},
+	} {
+		var refused *oauth2.RetrieveError
+		if _, err := post(b.ctx, target, form); !errors.As(err, &refused) {
+			t.Errorf("%s: got %v, want a refusal", target, err)
+		}
+	}
 
 	log := b.log.String()
 	for _, secret := range []string{token.AccessToken, token.RefreshToken, next.AccessToken, next.RefreshToken} {
@@ -491,8 +498,10 @@ func TestServeOnlyOnLoopback(t *testing.T) {
 	t.Parallel()
 	for _, addr := range []string{"0.0.0.0:0", ":0", "example.com:0"} {
 		if p, err := oidc.Serve(t.Context(), oidc.Options{Addr: addr}); err == nil {
-			p.Kill()
 			t.Errorf("listens on %s", addr)
+			if err := p.Kill(); err != nil {
+				t.Error(err)
+			}
 		}
 	}
 }
@@ -530,7 +539,7 @@ func post(ctx context.Context, url string, form url.Values) (string, error) {
 		return string(body), err
 	}
 	var oe struct{ Error string }
-	json.Unmarshal(body, &oe)
+	_ = json.Unmarshal(body, &oe) // the pages' errors are text, and have no code
 	return "", &oauth2.RetrieveError{Response: resp, ErrorCode: oe.Error}
 }
 
@@ -569,7 +578,9 @@ func wantError(t *testing.T, what string, err error, code string) {
 	got := re.ErrorCode
 	if got == "" { // the device endpoint's errors come undecoded
 		var oe struct{ Error string }
-		json.Unmarshal(re.Body, &oe)
+		if err := json.Unmarshal(re.Body, &oe); err != nil {
+			t.Errorf("%s: %v in %q", what, err, re.Body)
+		}
 		got = oe.Error
 	}
 	if got != code {

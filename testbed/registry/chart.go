@@ -142,7 +142,7 @@ func chartConfig(archive []byte) ([]byte, error) {
 	}
 	for r := tar.NewReader(zip); ; {
 		h, err := r.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return nil, errors.New("no Chart.yaml in the archive's top folder")
 		}
 		if err != nil {

@@ -32,7 +32,7 @@ func Serve(ctx context.Context, o Options) (*Server, error) {
 	if o.Log == nil {
 		o.Log = io.Discard
 	}
-	var h http.Handler = registry.New(registry.Logger(log.New(o.Log, "", log.LstdFlags)))
+	h := registry.New(registry.Logger(log.New(o.Log, "", log.LstdFlags)))
 	if o.Wrap != nil {
 		h = o.Wrap(h)
 	}
@@ -40,6 +40,6 @@ func Serve(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	context.AfterFunc(ctx, func() { s.Kill() })
+	context.AfterFunc(ctx, func() { _ = s.Kill() }) // it is gone either way, and nobody waits for it
 	return &Server{s}, nil
 }

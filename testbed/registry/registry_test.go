@@ -90,9 +90,13 @@ func TestPackageIsDeterministic(t *testing.T) {
 func TestPackageRefusesWhatIsNotAChart(t *testing.T) {
 	empty := t.TempDir()
 	nameless := t.TempDir()
-	os.WriteFile(filepath.Join(nameless, "Chart.yaml"), []byte("version: 1.0.0\n"), 0o600)
+	if err := os.WriteFile(filepath.Join(nameless, "Chart.yaml"), []byte("version: 1.0.0\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	outside := t.TempDir()
-	os.WriteFile(filepath.Join(outside, "Chart.yaml"), []byte("name: ../x\nversion: 1.0.0\n"), 0o600)
+	if err := os.WriteFile(filepath.Join(outside, "Chart.yaml"), []byte("name: ../x\nversion: 1.0.0\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	linked := chartDir(t)
 	if err := os.Symlink("/etc/passwd", filepath.Join(linked, "templates/link.yaml")); err != nil {
 		t.Fatal(err)
@@ -186,7 +190,9 @@ func TestRegistryComesBackWithItsContent(t *testing.T) {
 	}
 	t.Cleanup(func() {
 		http.DefaultClient.CloseIdleConnections()
-		s.Kill()
+		if err := s.Kill(); err != nil {
+			t.Error(err)
+		}
 	})
 	archive, err := registry.Package(chartDir(t))
 	if err != nil {

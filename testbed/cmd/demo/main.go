@@ -21,8 +21,9 @@ func main() {
 	zae := flag.String("zae", "", "path of the zae binary")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	defer stop()
-	if err := run(ctx, *zae, os.Getenv("KEEP") != ""); err != nil {
+	err := run(ctx, *zae, os.Getenv("KEEP") != "")
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
 		os.Exit(1)
 	}

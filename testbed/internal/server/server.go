@@ -72,7 +72,7 @@ func (s *Server) Start() error {
 	s.served = make(chan struct{})
 	go func(h *http.Server, served chan struct{}) {
 		defer close(served)
-		h.Serve(ln) // returns ErrServerClosed; an accept error shows as refused connections
+		_ = h.Serve(ln) // returns ErrServerClosed; an accept error shows as refused connections
 	}(s.http, s.served)
 	return nil
 }
