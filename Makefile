@@ -66,8 +66,10 @@ testbed: need ## build the local control plane, once per version
 test: need lint testbed bin/zae ## every test
 	@echo "unit tests and tests against an API server"
 	KUBEBUILDER_ASSETS="$$(cd testbed && go run ./cmd/testbed assets)" go test -race -timeout 20m ./...
-	@echo "testbed and end-to-end tests"
-	cd testbed && ZAE_BIN="$(CURDIR)/bin/zae" go test -race -timeout 30m ./...
+	@echo "the testbed's own tests"
+	cd testbed && go test -race -timeout 20m $$(go list ./... | grep -v /e2e)
+	@echo "end-to-end tests"
+	cd testbed && ZAE_BIN="$(CURDIR)/bin/zae" go test -count=1 -timeout 30m -v ./e2e
 
 .PHONY: e2e
 e2e: testbed bin/zae ## only the end-to-end tests; RUN=TestName for some of them

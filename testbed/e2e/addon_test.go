@@ -454,7 +454,4 @@ func TestThePlanIsThereSoon(t *testing.T) {
 	}
 	slices.Sort(took)
 	t.Logf("from POST to plan visible: median %v, fastest %v, slowest %v of %d", took[len(took)/2], took[0], took[len(took)-1], len(took))
-	if os.Getenv("ZAE_MEASURE") != "" {
-		os.Stderr.WriteString("measured: from POST to plan visible, median " + took[len(took)/2].String() + "\n")
-	}
 }
