@@ -42,6 +42,7 @@ type reconciler struct {
 // How soon to look again when nothing would wake the reconcile by itself.
 const (
 	afterRegistryFault = 20 * time.Second
+	afterClusterFault  = 5 * time.Second
 	afterStaleCache    = 25 * time.Millisecond
 )
 
@@ -49,14 +50,15 @@ const (
 func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	a := &v1alpha1.ZaentrumAddon{}
 	if err := r.client.Get(ctx, req.NamespacedName, a); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.engine.Cluster.Forget(r.writes.forget(req.NamespacedName))
+		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
 	if r.writes.behind(a) {
 		return ctrl.Result{RequeueAfter: afterStaleCache}, nil
 	}
 	if a.DeletionTimestamp != nil {
-		r.writes.forget(a.UID)
-		r.engine.Cluster.Forget(a.UID)
 		return ctrl.Result{}, r.finalize(ctx, a)
 	}
 	if wrote, err := r.holdFinalizer(ctx, a); err != nil || wrote {
@@ -78,7 +80,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // requeueOnConflict looks again soon, and quietly, when something changed between reading and writing.
 func requeueOnConflict(result ctrl.Result, err error) (ctrl.Result, error) {
-	if apierrors.IsConflict(err) {
+	if apierrors.IsConflict(err) || fault.CodeOf(err) == fault.Conflict {
 		return ctrl.Result{RequeueAfter: afterStaleCache}, nil
 	}
 	if err != nil {
@@ -198,15 +200,20 @@ func (r *reconciler) troubled(phase v1alpha1.Phase, err error) (*outcome, time.D
 		o.phase = phase
 		return o, wait.after, nil
 	}
-	if f := new(fault.Fault); errors.As(err, &f) {
-		o := failed(reasonChart, text(err, f))
-		o.phase = phase
-		if f.Code.Means().Retry {
-			return o, afterRegistryFault, nil
-		}
-		return o, 0, nil
+	f := new(fault.Fault)
+	if !errors.As(err, &f) || f.Code == fault.Conflict { // an object moved meanwhile: look again, and say nothing
+		return nil, 0, err
 	}
-	return nil, 0, err
+	reason, again := reasonChart, time.Duration(0)
+	switch {
+	case f.Code == fault.Cluster:
+		reason, again = reasonCluster, afterClusterFault
+	case f.Code.Means().Retry:
+		again = afterRegistryFault
+	}
+	o := failed(reason, text(err, f))
+	o.phase = phase
+	return o, again, nil
 }
 
 func text(err error, f *fault.Fault) string {

@@ -8,36 +8,45 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// writes remembers the resource version of the last write to each resource. A cache that is behind it
-// would have the status computed against one that is no longer there: nothing would differ that does, and
-// no event would come to set it right.
+// writes remembers the last write to each resource. A cache that is behind it would have the status computed
+// against one that is no longer there: nothing would differ that does, and no event would come to set it right.
 type writes struct {
 	mu   sync.Mutex
-	last map[types.UID]string
+	last map[types.NamespacedName]version
 }
 
-func newWrites() *writes { return &writes{last: map[types.UID]string{}} }
+// version is a resource as it was after a write.
+type version struct {
+	uid             types.UID
+	resourceVersion string
+}
+
+func newWrites() *writes { return &writes{last: map[types.NamespacedName]version{}} }
 
 func (w *writes) wrote(o client.Object) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.last[o.GetUID()] = o.GetResourceVersion()
+	w.last[client.ObjectKeyFromObject(o)] = version{o.GetUID(), o.GetResourceVersion()}
 }
 
 // behind tells whether o was read from before the last write to it.
 func (w *writes) behind(o client.Object) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	last, ok := w.last[o.GetUID()]
-	if !ok {
+	last, ok := w.last[client.ObjectKeyFromObject(o)]
+	if !ok || last.uid != o.GetUID() {
 		return false
 	}
-	order, err := resourceversion.CompareResourceVersion(o.GetResourceVersion(), last)
+	order, err := resourceversion.CompareResourceVersion(o.GetResourceVersion(), last.resourceVersion)
 	return err == nil && order < 0
 }
 
-func (w *writes) forget(uid types.UID) {
+// forget drops what is known of a resource that is gone, and answers with the UID it had; empty when nothing
+// is known.
+func (w *writes) forget(key types.NamespacedName) types.UID {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.last, uid)
+	last := w.last[key]
+	delete(w.last, key)
+	return last.uid
 }
