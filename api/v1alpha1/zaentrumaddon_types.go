@@ -260,6 +260,12 @@ type PlanChart struct {
 
 	// +optional
 	Annotations map[string]string `json:"annotations,omitempty"`
+
+	// Requested is what the resource asked for when the plan was made. What is applied later is what was
+	// planned then, also when the tag has moved since.
+	//
+	// +optional
+	Requested *AppliedChart `json:"requested,omitempty"`
 }
 
 // ObjectRef names an object in the addon's namespace.

@@ -76,7 +76,7 @@ it as rendered. Several replicas may run; one of them works.`,
 	flags.StringVar(&o.MetricsAddr, "metrics-addr", ":8080", "`address` for metrics; 0 for none")
 	flags.StringVar(&o.ProbeAddr, "probe-addr", ":8081", "`address` for /healthz and /readyz; 0 for none")
 	flags.DurationVar(&o.Resync, "resync", 5*time.Minute, "longest time an addon goes without a look")
-	flags.IntVar(&o.Workers, "workers", 4, "addons worked on at the same time")
+	flags.IntVar(&o.Workers, "workers", 8, "addons worked on at the same time")
 	flags.StringSliceVar(&loopback, "allow-loopback-registry", nil, "development only: `host:port` of a registry on a loopback address, over plain http")
 	return cmd
 }

@@ -13,6 +13,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"zaentrum.io/zae/api/v1alpha1"
 	"zaentrum.io/zae/internal/apply"
@@ -72,6 +73,19 @@ func (c *Checked) Blocked() bool {
 }
 
 func refusal(f guard.Finding) bool { return f.Level == guard.Refuse }
+
+// Waiting is an error that says that the work cannot go on yet: nothing is wrong, and something will wake the
+// caller, at the latest after the time given.
+type Waiting struct {
+	What  string
+	After time.Duration
+}
+
+// Error is what is waited for.
+func (w *Waiting) Error() string { return w.What }
+
+// afterLeaving is how soon to look again for an object that is on its way out, and that no watch may tell of.
+const afterLeaving = time.Second
 
 // Engine does the work, for several addons at the same time if need be. Cluster may be nil when only Check is
 // called. It must not be copied.
@@ -213,6 +227,10 @@ func (e *Engine) Preview(ctx context.Context, r Request, owner apply.Owner) (*Pr
 	ids := checked.Objects.IDs()
 	if out.Observed, err = e.Cluster.Observe(ctx, owner, ids); err != nil {
 		return nil, err
+	}
+	if taken := len(out.Observed.Taken); taken > 0 && taken == len(out.Observed.Leaving) && !checked.Blocked() {
+		// What stands in the way is what an addon of this name left, and will be gone in a moment.
+		return nil, &Waiting{What: fmt.Sprintf("waiting for the former %s to be gone", out.Observed.Leaving[0]), After: afterLeaving}
 	}
 	checked.Findings = append(checked.Findings, guard.CheckOwnership(out.Observed.Taken)...)
 	out.Plan = plan.Compute(plan.Input{

@@ -96,7 +96,7 @@ func (r *reconciler) keepValues(ctx context.Context, a *v1alpha1.ZaentrumAddon) 
 		}
 		s.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 		before := client.MergeFromWithOptions(s.DeepCopy(), client.MergeFromWithOptimisticLock{})
-		s.OwnerReferences = slices.DeleteFunc(s.OwnerReferences, func(ref metav1.OwnerReference) bool { return ref.UID == a.UID })
+		s.OwnerReferences = without(s.OwnerReferences, a)
 		if s.Labels == nil {
 			s.Labels = map[string]string{}
 		}

@@ -11,39 +11,67 @@ import (
 // large could never be written again.
 const maxStatusBytes = 480 << 10
 
-// fit cuts the lists of a status until it fits. What is cut is counted, and said: in the list where it
-// holds text, else in the message.
+// maxAnnotations is the most annotations of a chart that a plan carries.
+const maxAnnotations = 64
+
+// fit cuts a status until it can be written: first what the chart says of itself beyond the contract, then
+// its schema, then the lists, the least important halves first. What is cut is counted, and said: in the list
+// where it holds text, else in the message.
 func fit(s *v1alpha1.ZaentrumAddonStatus) {
-	message, left := s.Message, 0
-	for limit := 4096; size(s) > maxStatusBytes && limit > 0; limit /= 2 {
-		if s.Plan == nil {
+	if s.Plan == nil {
+		return
+	}
+	p := s.Plan
+	if len(p.Chart.Annotations) > maxAnnotations {
+		p.Chart.Annotations = contractAnnotations(p.Chart.Annotations)
+	}
+	if size(s) <= maxStatusBytes {
+		return
+	}
+	p.Chart.Annotations = contractAnnotations(p.Chart.Annotations)
+	whole := *s.DeepCopy() // each try cuts the whole anew, so that the counts are right
+	for limit := 4096; limit > 0; limit /= 2 {
+		if cutLists(s, &whole, limit); size(s) <= maxStatusBytes {
 			return
 		}
-		p := s.Plan
-		cut := 0
-		p.Violations = cutText(p.Violations, limit)
-		p.ValuesErrors = cutText(p.ValuesErrors, limit)
-		p.Objects, cut = cutList(p.Objects, limit, cut)
-		p.Workloads, cut = cutList(p.Workloads, limit, cut)
-		p.Changes.Added, cut = cutList(p.Changes.Added, limit, cut)
-		p.Changes.Removed, cut = cutList(p.Changes.Removed, limit, cut)
-		p.Changes.Images, cut = cutList(p.Changes.Images, limit, cut)
-		s.Components, cut = cutList(s.Components, limit, cut)
-		for i := range p.Workloads {
-			p.Workloads[i].Images, cut = cutList(p.Workloads[i].Images, limit, cut)
-			p.Workloads[i].Ports, cut = cutList(p.Workloads[i].Ports, limit, cut)
-		}
-		if cut > 0 {
-			left += cut
-			s.Message = fmt.Sprintf("%s (the plan is too long to show whole: %d entries are left out)", message, left)
+	}
+	p = s.Plan
+	p.ValuesSchema = "" // a schema is at most 256 KiB, so that this is the last resort
+}
+
+// contractAnnotations are those that the contract gives a meaning (§1).
+func contractAnnotations(all map[string]string) map[string]string {
+	kept := map[string]string{}
+	for _, name := range []string{
+		v1alpha1.ChartAnnotationAddon, v1alpha1.ChartAnnotationPrimary, v1alpha1.ChartAnnotationTitle,
+		v1alpha1.ChartAnnotationDescription, v1alpha1.ChartAnnotationIcon,
+	} {
+		if v, ok := all[name]; ok {
+			kept[name] = v
 		}
 	}
-	if size(s) > maxStatusBytes && s.Plan != nil { // the chart's own texts are what is large
-		s.Plan.ValuesSchema = ""
-		s.Plan.Chart.Annotations = nil
-		if len(s.Plan.Chart.Description) > 1024 {
-			s.Plan.Chart.Description = s.Plan.Chart.Description[:1024] + "…"
-		}
+	return kept
+}
+
+// cutLists makes s the whole with no list longer than limit.
+func cutLists(s, whole *v1alpha1.ZaentrumAddonStatus, limit int) {
+	*s = *whole.DeepCopy()
+	p, left := s.Plan, 0
+	p.Violations = cutText(p.Violations, limit)
+	p.ValuesErrors = cutText(p.ValuesErrors, limit)
+	p.Objects = cutList(p.Objects, limit, &left)
+	p.Workloads = cutList(p.Workloads, limit, &left)
+	p.Changes.Added = cutList(p.Changes.Added, limit, &left)
+	p.Changes.Removed = cutList(p.Changes.Removed, limit, &left)
+	p.Changes.Images = cutList(p.Changes.Images, limit, &left)
+	s.Components = cutList(s.Components, limit, &left)
+	for i := range p.Workloads {
+		p.Workloads[i].Images = cutList(p.Workloads[i].Images, limit, &left)
+		p.Workloads[i].Ports = cutList(p.Workloads[i].Ports, limit, &left)
+	}
+	if left > 0 {
+		note := fmt.Sprintf(" (the plan is too long to show whole: %d entries are left out)", left)
+		s.Message = cut(s.Message, maxMessage-len(note)) + note
 	}
 }
 
@@ -54,11 +82,12 @@ func cutText(list []string, limit int) []string {
 	return append(list[:limit-1:limit-1], fmt.Sprintf("… and %d more", len(list)-limit+1))
 }
 
-func cutList[T any](list []T, limit, cut int) ([]T, int) {
+func cutList[T any](list []T, limit int, left *int) []T {
 	if len(list) <= limit {
-		return list, cut
+		return list
 	}
-	return list[:limit:limit], cut + len(list) - limit
+	*left += len(list) - limit
+	return list[:limit:limit]
 }
 
 func size(s *v1alpha1.ZaentrumAddonStatus) int {

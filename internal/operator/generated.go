@@ -14,23 +14,15 @@ import (
 
 	"zaentrum.io/zae/api/v1alpha1"
 	"zaentrum.io/zae/internal/engine"
+	"zaentrum.io/zae/internal/fault"
 	"zaentrum.io/zae/internal/inputs"
 	"zaentrum.io/zae/internal/values"
 )
 
-// waiting says that a reconcile cannot go on yet: nothing is wrong, and something will wake it, at the
-// latest after the time given.
-type waiting struct {
-	what  string
-	after time.Duration
-}
-
-func (w *waiting) Error() string { return w.what }
-
 // generator answers with the addon's generated values, from the Secret that keeps them, and adds those
 // that are missing. A value that is kept is never made again: the Secret is created with a create, and
 // extended under the resource version that was read, so that of two who try one loses and reads again.
-func (r *reconciler) generator(a *v1alpha1.ZaentrumAddon) engine.Generator {
+func (r *reconciler) generator(a *v1alpha1.ZaentrumAddon, known *secrets) engine.Generator {
 	return func(ctx context.Context, wanted []inputs.Input) (map[string]string, error) {
 		secret, err := r.generatedSecret(ctx, a)
 		if err != nil {
@@ -41,6 +33,7 @@ func (r *reconciler) generator(a *v1alpha1.ZaentrumAddon) engine.Generator {
 		for _, in := range wanted {
 			if secret != nil {
 				if v, ok := data(secret, in.Path); ok && v != "" {
+					known.add(v)
 					out[in.Path] = v
 					continue
 				}
@@ -49,6 +42,7 @@ func (r *reconciler) generator(a *v1alpha1.ZaentrumAddon) engine.Generator {
 			if err != nil {
 				return nil, err
 			}
+			known.add(v)
 			out[in.Path] = v
 			missing[in.Path] = []byte(v)
 		}
@@ -84,14 +78,15 @@ func (r *reconciler) generatedSecret(ctx context.Context, a *v1alpha1.ZaentrumAd
 		return nil, client.IgnoreNotFound(err)
 	}
 	if s == nil || s.GetLabels()[v1alpha1.LabelAddon] != a.Name {
-		return nil, &waiting{what: fmt.Sprintf("Secret %s exists and is not labelled %s=%s: label or delete it", key.Name, v1alpha1.LabelAddon, a.Name), after: time.Minute}
+		return nil, fault.New(fault.NameTaken, "Secret %s exists and is not labelled %s=%s", key.Name, v1alpha1.LabelAddon, a.Name).
+			WithHint("label it, or delete it")
 	}
 	if s.GetDeletionTimestamp() == nil && (kept(s) || ownedBy(s, a) || len(s.GetOwnerReferences()) == 0) {
 		return s, nil
 	}
 	// It belonged to an addon of this name that was removed, and is on its way out. A new value now could
 	// meet the old one again.
-	return nil, &waiting{what: fmt.Sprintf("waiting for Secret %s of the removed addon to be deleted", key.Name), after: time.Second}
+	return nil, &engine.Waiting{What: fmt.Sprintf("waiting for Secret %s of the removed addon to be deleted", key.Name), After: time.Second}
 }
 
 func (r *reconciler) createGenerated(ctx context.Context, a *v1alpha1.ZaentrumAddon, data map[string][]byte) error {
@@ -106,7 +101,7 @@ func (r *reconciler) createGenerated(ctx context.Context, a *v1alpha1.ZaentrumAd
 	}
 	err := r.client.Create(ctx, s)
 	if apierrors.IsAlreadyExists(err) { // somebody was faster, and theirs counts
-		return &waiting{what: "reading the generated values again", after: 100 * time.Millisecond}
+		return &engine.Waiting{What: "reading the generated values again", After: 100 * time.Millisecond}
 	}
 	return err
 }
@@ -121,7 +116,7 @@ func (r *reconciler) extendGenerated(ctx context.Context, s *unstructured.Unstru
 	}
 	err := r.client.Patch(ctx, s, before)
 	if err != nil && gone(err) {
-		return &waiting{what: "reading the generated values again", after: 100 * time.Millisecond}
+		return &engine.Waiting{What: "reading the generated values again", After: 100 * time.Millisecond}
 	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -103,6 +104,7 @@ type house struct {
 	client.Client
 	namespace string
 	registry  *charttest.Registry
+	slow      string // host:port of a registry that takes connections and never answers
 	clock     *clock
 	cacheDir  string
 	log       *lockedBuffer
@@ -141,6 +143,12 @@ func newHouse(t *testing.T) *house {
 		T: t, Client: c, registry: charttest.Serve(t), cacheDir: t.TempDir(), log: &lockedBuffer{},
 		clock: &clock{at: time.Now()},
 	}
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = silent.Close() })
+	h.slow = silent.Addr().String()
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "addons-"}}
 	h.must(c.Create(t.Context(), ns))
 	h.namespace = ns.Name
@@ -170,7 +178,7 @@ func (h *house) platform(name string) *v1alpha1.Zaentrum {
 func (h *house) start() {
 	h.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	fetcher, err := chart.NewFetcher(chart.FetcherOptions{CacheDir: h.cacheDir, AllowLoopback: []string{h.registry.Host}})
+	fetcher, err := chart.NewFetcher(chart.FetcherOptions{CacheDir: h.cacheDir, AllowLoopback: []string{h.registry.Host, h.slow}})
 	h.must(err)
 	done := make(chan error, 1)
 	go func() {

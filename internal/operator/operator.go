@@ -74,7 +74,7 @@ type Options struct {
 
 	// Resync is how long an addon may go without a reconcile, at most; five minutes by default.
 	Resync  time.Duration
-	Workers int // addons worked on at the same time; 4 by default
+	Workers int // addons worked on at the same time; 8 by default
 
 	// AnyName allows a second operator in this process, as tests have; its metrics are told apart by nothing.
 	AnyName bool
@@ -90,7 +90,7 @@ func (o *Options) defaults() {
 		o.Resync = 5 * time.Minute
 	}
 	if o.Workers == 0 {
-		o.Workers = 4
+		o.Workers = 8
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -145,9 +145,16 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return fmt.Errorf("operator: %w", err)
 	}
-	if err := setup(mgr, o); err != nil {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	fetcher, err := setup(ctx, mgr, o)
+	if err != nil {
 		return fmt.Errorf("operator: %w", err)
 	}
+	defer func() {
+		stop()
+		fetcher.wait()
+	}()
 	if err := mgr.Start(ctx); err != nil {
 		return fmt.Errorf("operator: %w", err)
 	}
@@ -175,7 +182,7 @@ func object(gvk schema.GroupVersionKind) *unstructured.Unstructured {
 	return u
 }
 
-func setup(mgr ctrl.Manager, o Options) error {
+func setup(ctx context.Context, mgr ctrl.Manager, o Options) (*patientFetcher, error) {
 	cluster := &apply.Cluster{
 		Cache:        mgr.GetCache(),
 		Live:         mgr.GetAPIReader(),
@@ -187,10 +194,11 @@ func setup(mgr ctrl.Manager, o Options) error {
 		// Values objects carry the label too; this package looks after them.
 		ReservedPrefix: v1alpha1.ReservedPrefix,
 	}
+	fetcher := newPatientFetcher(ctx, o.Fetcher)
 	r := &reconciler{
 		client: mgr.GetClient(),
 		live:   mgr.GetAPIReader(),
-		engine: &engine.Engine{Fetch: o.Fetcher, Cluster: cluster},
+		engine: &engine.Engine{Fetch: fetcher, Cluster: cluster},
 		events: mgr.GetEventRecorder("zae-operator"),
 		now:    o.Now,
 		random: o.Random,
@@ -207,7 +215,7 @@ func setup(mgr ctrl.Manager, o Options) error {
 		addons = addons.Watches(object(gvk), handler.EnqueueRequestsFromMapFunc(addonByLabel))
 	}
 	if err := addons.Complete(r); err != nil {
-		return err
+		return nil, err
 	}
 
 	j := &janitor{client: mgr.GetClient(), live: mgr.GetAPIReader(), now: o.Now}
@@ -217,13 +225,13 @@ func setup(mgr ctrl.Manager, o Options) error {
 		Watches(&v1alpha1.ZaentrumAddon{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(specOrMetadataChanged())).
 		Complete(j)
 	if err != nil {
-		return err
+		return nil, err
 	}
 
 	if err := mgr.AddHealthzCheck("alive", healthz.Ping); err != nil {
-		return err
+		return nil, err
 	}
-	return mgr.AddReadyzCheck("caches", func(req *http.Request) error {
+	return fetcher, mgr.AddReadyzCheck("caches", func(req *http.Request) error {
 		ctx, cancel := context.WithTimeout(req.Context(), time.Second)
 		defer cancel()
 		if !mgr.GetCache().WaitForCacheSync(ctx) {

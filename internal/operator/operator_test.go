@@ -3,6 +3,8 @@ package operator_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -337,11 +339,27 @@ func TestKeepingValues(t *testing.T) {
 			metav1.SetMetaDataAnnotation(&a.ObjectMeta, v1alpha1.AnnotationKeepValues, value)
 		})
 	}
+	owned := func(want int) {
+		t.Helper()
+		h.eventually(func() string {
+			for _, name := range []string{"zaentrum-addon-example-values-a", "zaentrum-addon-example-generated"} {
+				s := &corev1.Secret{}
+				h.must(h.Get(t.Context(), h.key(name), s))
+				if len(s.OwnerReferences) != want {
+					return fmt.Sprintf("%s has %d owners, not %d", name, len(s.OwnerReferences), want)
+				}
+			}
+			return ""
+		})
+	}
 	finalizer(false)
+	owned(1)
 	keep("true")
 	finalizer(true)
+	owned(0)      // so that no deletion, not even one in the foreground, takes them along
 	keep("false") // leaves no trace
 	finalizer(false)
+	owned(1)
 	keep("true")
 	finalizer(true)
 	a := h.phase("example", v1alpha1.PhaseInstalling)
@@ -429,4 +447,143 @@ func TestTheResourceRefusesWhatItCanCheckItself(t *testing.T) {
 	a.Spec.Chart.Ref = "oci://example.org:5000/charts/example"
 	a.Spec.Chart.Version = "1.0.0"
 	h.must(h.Create(t.Context(), a, client.DryRunAll))
+}
+
+// chart pushes a chart with one template beside its primary.
+func (h *house) chart(name, version, template string) {
+	h.Helper()
+	dir := h.TempDir()
+	for file, text := range map[string]string{
+		"Chart.yaml":          "apiVersion: v2\nname: " + name + "\nversion: " + version + "\nannotations:\n  zaentrum.io/addon: \"true\"\n  zaentrum.io/primary: " + name + "\n",
+		"values.schema.json":  `{"type":"object","properties":{"s":{"type":"string","writeOnly":true}}}`,
+		"templates/svc.yaml":  "apiVersion: v1\nkind: Service\nmetadata:\n  name: " + name + "\nspec:\n  selector: {app: " + name + "}\n  ports: [{port: 80}]\n",
+		"templates/more.yaml": template,
+	} {
+		h.must(os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o755))
+		h.must(os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600))
+	}
+	h.registry.Push(dir)
+}
+
+func configMap(name string) string {
+	return "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: " + name + "\n"
+}
+
+func TestATagThatMovesIsReportedAndNotRolledOut(t *testing.T) {
+	h := newHouse(t)
+	h.chart("moving", "1.0.0", configMap("moving-a"))
+	a := h.addon("moving", "moving", "1.0.0")
+	a.Spec.Suspend = true
+	planned := h.create(a, v1alpha1.PhasePlanned).Status.Plan.Chart.Digest
+
+	// Between plan and install: what was planned is installed.
+	h.chart("moving", "1.0.0", configMap("moving-b"))
+	h.change("moving", func(a *v1alpha1.ZaentrumAddon) { a.Spec.Suspend = false })
+	got := h.phase("moving", v1alpha1.PhaseReady)
+	if got.Status.LastAppliedChart.Digest != planned || !h.exists(&corev1.ConfigMap{}, "moving-a") || h.exists(&corev1.ConfigMap{}, "moving-b") {
+		t.Error("content was installed that nobody planned")
+	}
+	h.says("moving", v1alpha1.PhaseReady, "published again")
+
+	// Suspended, the new content is planned; installed, it is applied.
+	h.change("moving", func(a *v1alpha1.ZaentrumAddon) { a.Spec.Suspend = true })
+	if again := h.phase("moving", v1alpha1.PhasePlanned); again.Status.Plan.Chart.Digest == planned || len(again.Status.Plan.Changes.Added) != 1 {
+		t.Errorf("the new content is not planned: %+v", again.Status.Plan)
+	}
+	h.change("moving", func(a *v1alpha1.ZaentrumAddon) { a.Spec.Suspend = false })
+	h.eventually(func() string {
+		if h.exists(&corev1.ConfigMap{}, "moving-a") || !h.exists(&corev1.ConfigMap{}, "moving-b") {
+			return "the planned content is not applied"
+		}
+		return ""
+	})
+}
+
+func TestASecretThatAChartPutsElsewhereDoesNotShow(t *testing.T) {
+	h := newHouse(t)
+	for i, template := range []string{
+		"apiVersion: v1\nkind: \"{{ .Values.s }}\"\nmetadata:\n  name: x\n",
+		"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: x\n\"{{ .Values.s }}\": b\n",
+		"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: x\n  labels: {\"{{ .Values.s }}\": 5}\n",
+		"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: \"{{ .Values.s | lower }}\"\n",
+		"apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: \"{{ .Values.s | b64enc }}\"\n",
+		"apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: w\nspec:\n  template:\n    spec:\n      restartPolicy: Never\n      containers: [{name: c, image: \"x:{{ .Values.s }}\"}]\n      volumes: [{name: v, secret: {secretName: \"{{ .Values.s }}\"}}]\n",
+	} {
+		name := fmt.Sprintf("leak%d", i)
+		h.chart(name, "1.0.0", template)
+		secret := "zaentrum-addon-" + name + "-values-a"
+		h.secret(secret, name, map[string]string{"s": canary})
+		a := h.addon(name, name, "1.0.0")
+		a.Spec.Suspend = true
+		a.Spec.ValuesFrom = []v1alpha1.ValuesSource{{Kind: v1alpha1.ValuesFromSecret, Name: secret, ValuesKey: "s", TargetPath: "s"}}
+		h.must(h.Create(t.Context(), a))
+		h.eventually(func() string {
+			h.must(h.Get(t.Context(), h.key(name), a))
+			if a.Status.ObservedGeneration == 0 {
+				return "not planned"
+			}
+			return ""
+		})
+		if text := fmt.Sprintf("%+v", a.Status.Plan); strings.Contains(text, canary) || !strings.Contains(text, "[redacted]") {
+			t.Errorf("%s: %s", template, text)
+		}
+	} // and the house searches everything else when it closes
+}
+
+func TestASlowRegistryHoldsUpNobodyElse(t *testing.T) {
+	h := newHouse(t)
+	for i := range 20 {
+		a := h.addon(fmt.Sprintf("slow%d", i), "", "1.0.0")
+		a.Spec.Chart.Ref = "oci://" + h.slow + "/charts/" + a.Name
+		h.must(h.Create(t.Context(), a))
+	}
+	start := time.Now()
+	a := h.addon("tiny", "tiny", "0.1.0")
+	a.Spec.Suspend = true
+	h.create(a, v1alpha1.PhasePlanned)
+	if took := time.Since(start); took > 10*time.Second {
+		t.Errorf("planned after %v behind 20 addons with a registry that never answers", took)
+	}
+	h.says("slow0", "", "waiting for the registry")
+}
+
+func TestComponentsAreReadWhenTheChartIsGone(t *testing.T) {
+	h := newHouse(t)
+	h.create(h.example(), v1alpha1.PhaseInstalling)
+	h.rollout("example", 1, 1)
+	h.rollout("example-worker", 2, 2)
+	h.phase("example", v1alpha1.PhaseReady)
+	h.change("example", func(a *v1alpha1.ZaentrumAddon) { a.Spec.Chart.Version, a.Spec.Suspend = "9.9.9", true })
+	h.phase("example", v1alpha1.PhasePlanFailed)
+	h.rollout("example-worker", 2, 1)
+	h.eventually(func() string {
+		a := &v1alpha1.ZaentrumAddon{}
+		h.must(h.Get(t.Context(), h.key("example"), a))
+		if len(a.Status.Components) != 2 || a.Status.Components[1].Ready != 1 {
+			return fmt.Sprintf("components: %+v", a.Status.Components)
+		}
+		return ""
+	})
+}
+
+func TestARefusalOfManyObjectsIsTold(t *testing.T) {
+	h := newHouse(t)
+	h.chart("many", "1.0.0", "{{ range until 500 }}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ printf \"cm-%04d-%s\" . (repeat 60 \"x\") }}\ndata: {\"bad key\": x}\n{{ end }}\n")
+	h.must(h.Create(t.Context(), h.addon("many", "many", "1.0.0")))
+	h.says("many", v1alpha1.PhaseFailed, "refused 500 objects")
+}
+
+func TestWhatAFormerAddonLeftIsWaitedFor(t *testing.T) {
+	h := newHouse(t)
+	h.chart("again", "1.0.0", configMap("again-a"))
+	first := h.create(h.addon("again", "again", "1.0.0"), v1alpha1.PhaseReady)
+	h.must(h.Delete(t.Context(), first))
+	// Nothing collects here: the former objects stay until the test plays the collector.
+	h.must(h.Create(t.Context(), h.addon("again", "again", "1.0.0")))
+	h.says("again", "", "waiting for the former")
+	for _, o := range []client.Object{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "again-a"}}, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "again"}}} {
+		o.SetNamespace(h.namespace)
+		h.must(h.Delete(t.Context(), o))
+	}
+	h.phase("again", v1alpha1.PhaseReady)
 }

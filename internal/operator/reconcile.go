@@ -24,6 +24,7 @@ import (
 	"zaentrum.io/zae/internal/chart"
 	"zaentrum.io/zae/internal/engine"
 	"zaentrum.io/zae/internal/fault"
+	"zaentrum.io/zae/internal/manifest"
 	"zaentrum.io/zae/internal/values"
 )
 
@@ -68,6 +69,11 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err != nil {
 		return requeueOnConflict(ctrl.Result{}, err)
 	}
+	if o.components == nil && o.waiting == "" {
+		if err := r.lookAtComponents(ctx, a, o); err != nil {
+			return requeueOnConflict(ctrl.Result{}, err)
+		}
+	}
 	if err := r.writeStatus(ctx, a, o); err != nil {
 		return requeueOnConflict(ctrl.Result{}, err)
 	}
@@ -76,6 +82,24 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		next = r.resync - time.Duration(rand.Int64N(int64(r.resync)/5+1))
 	}
 	return ctrl.Result{RequeueAfter: next}, nil
+}
+
+// lookAtComponents reads, from the caches, how what runs does: also where nothing could be planned.
+func (r *reconciler) lookAtComponents(ctx context.Context, a *v1alpha1.ZaentrumAddon, o *outcome) error {
+	observed, err := r.engine.Cluster.Observe(ctx, owner(a), nil)
+	if err != nil {
+		return err
+	}
+	o.components = components(observed.Owned)
+	return nil
+}
+
+// components are never nil: none is a finding too.
+func components(live manifest.Set) []v1alpha1.Component {
+	if list := apply.Components(live); list != nil {
+		return list
+	}
+	return []v1alpha1.Component{}
 }
 
 // requeueOnConflict looks again soon, and quietly, when something changed between reading and writing.
@@ -105,9 +129,22 @@ func (r *reconciler) work(ctx context.Context, a *v1alpha1.ZaentrumAddon) (*outc
 	if _, err := values.Platform(platform); err != nil {
 		return failed(reasonPlatform, err.Error()), 0, nil
 	}
-	request, err := r.request(ctx, a, platform)
+	request, known, err := r.request(ctx, a, platform)
 	if err != nil {
 		return nil, 0, err
+	}
+	o, next, err := r.engage(ctx, a, request)
+	if o != nil {
+		o.known = known
+	}
+	return o, next, err
+}
+
+// engage has the engine do the work.
+func (r *reconciler) engage(ctx context.Context, a *v1alpha1.ZaentrumAddon, request *engine.Request) (*outcome, time.Duration, error) {
+	note, err := r.hold(ctx, a, request)
+	if err != nil {
+		return r.troubled(v1alpha1.PhaseFailed, err)
 	}
 	if a.Spec.Suspend {
 		previewed, err := r.engine.Preview(ctx, *request, owner(a))
@@ -120,7 +157,45 @@ func (r *reconciler) work(ctx context.Context, a *v1alpha1.ZaentrumAddon) (*outc
 	if err != nil {
 		return r.troubled(v1alpha1.PhaseFailed, err)
 	}
-	return r.converged(a, converged)
+	o, next, err := r.converged(a, converged)
+	if o != nil && note != "" {
+		o.message = cut(o.message, maxMessage-len(note)-2) + "; " + note
+		o.planned.message += "; " + note
+	}
+	return o, next, err
+}
+
+// hold keeps what runs, or is about to, at the content that was planned: a tag that moved is reported, and
+// its new content is neither installed unread nor rolled out unseen. It is planned when the addon is
+// suspended, and applied when that plan is installed.
+func (r *reconciler) hold(ctx context.Context, a *v1alpha1.ZaentrumAddon, request *engine.Request) (string, error) {
+	reviewed := reviewedDigest(a)
+	if a.Spec.Suspend || a.Spec.Chart.Digest != "" || reviewed == "" {
+		return "", nil
+	}
+	archive, err := r.engine.Fetch.Fetch(ctx, a.Spec.Chart)
+	if err != nil {
+		return "", err
+	}
+	request.Chart.Digest = reviewed // which is at hand: the engine's own fetch makes no request
+	if archive.Digest == reviewed {
+		return archive.Stale, nil
+	}
+	return fmt.Sprintf("%s %s was published again as %s; kept at %s: suspend the addon to plan the new content",
+		a.Spec.Chart.Ref, a.Spec.Chart.Version, archive.Digest, reviewed), nil
+}
+
+// reviewedDigest is the digest of the archive that was last planned or applied for what the resource asks for
+// now; empty when that is something new.
+func reviewedDigest(a *v1alpha1.ZaentrumAddon) string {
+	want := a.Spec.Chart
+	if p := a.Status.Plan; p != nil && p.Chart.Requested != nil && p.Chart.Requested.Ref == want.Ref && p.Chart.Requested.Version == want.Version {
+		return p.Chart.Digest
+	}
+	if l := a.Status.LastAppliedChart; l != nil && l.Ref == want.Ref && l.Version == want.Version {
+		return l.Digest
+	}
+	return ""
 }
 
 // platform is the one platform of a namespace, or says why there is none.
@@ -145,24 +220,24 @@ func (r *reconciler) platform(ctx context.Context, namespace string) (*v1alpha1.
 }
 
 // request collects what the engine works on, and takes ownership of the values Secrets that are read.
-func (r *reconciler) request(ctx context.Context, a *v1alpha1.ZaentrumAddon, platform *v1alpha1.Zaentrum) (*engine.Request, error) {
+func (r *reconciler) request(ctx context.Context, a *v1alpha1.ZaentrumAddon, platform *v1alpha1.Zaentrum) (*engine.Request, *secrets, error) {
 	from, err := r.resolve(ctx, a)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if err := r.adopt(ctx, a, from.secrets); err != nil {
-		return nil, err
+	if err := r.own(ctx, a, from.secrets); err != nil {
+		return nil, nil, err
 	}
 	request := &engine.Request{
 		Name: a.Name, Namespace: a.Namespace, Chart: a.Spec.Chart, Platform: platform,
-		From: from.from, FromErrors: from.problems, Generated: r.generator(a),
+		From: from.from, FromErrors: from.problems, Generated: r.generator(a, &from.known),
 	}
 	spec, problem := plainValues(a)
 	if problem != "" {
 		request.FromErrors = append(request.FromErrors, "values: "+problem)
 	}
 	request.Spec = spec
-	return request, nil
+	return request, &from.known, nil
 }
 
 // plainValues are spec.values with their integers kept, or what is wrong with them.
@@ -194,11 +269,9 @@ func failed(reason, message string) *outcome {
 
 // troubled is for a plan that could not be made or applied.
 func (r *reconciler) troubled(phase v1alpha1.Phase, err error) (*outcome, time.Duration, error) {
-	var wait *waiting
+	var wait *engine.Waiting
 	if errors.As(err, &wait) {
-		o := failed(reasonWaiting, wait.what)
-		o.phase = phase
-		return o, wait.after, nil
+		return &outcome{waiting: wait.What}, wait.After, nil
 	}
 	f := new(fault.Fault)
 	if !errors.As(err, &f) || f.Code == fault.Conflict { // an object moved meanwhile: look again, and say nothing
@@ -225,10 +298,8 @@ func text(err error, f *fault.Fault) string {
 
 // planned is the outcome of a suspended addon.
 func planned(a *v1alpha1.ZaentrumAddon, p *engine.Previewed) *outcome {
-	o := &outcome{plan: p.Plan, components: apply.Components(p.Observed.Owned)}
-	if o.components == nil {
-		o.components = []v1alpha1.Component{}
-	}
+	o := &outcome{plan: p.Plan, components: components(p.Observed.Owned)}
+	requested(a, o.plan)
 	if p.Blocked() {
 		o.phase = v1alpha1.PhasePlanFailed
 		o.planned, o.message = blocked(p.Plan)
@@ -242,6 +313,11 @@ func planned(a *v1alpha1.ZaentrumAddon, p *engine.Previewed) *outcome {
 		o.ready = readiness(apply.Assess(p.Observed.Owned), o.components)
 	}
 	return o
+}
+
+// requested notes in the plan what the resource asked for when it was made.
+func requested(a *v1alpha1.ZaentrumAddon, p *v1alpha1.Plan) {
+	p.Chart.Requested = &v1alpha1.AppliedChart{Ref: a.Spec.Chart.Ref, Version: a.Spec.Chart.Version, Digest: a.Spec.Chart.Digest}
 }
 
 func staleNote(stale string) string {
@@ -280,10 +356,8 @@ func counts(p *v1alpha1.Plan) string {
 
 // converged is the outcome of an addon that is not suspended.
 func (r *reconciler) converged(a *v1alpha1.ZaentrumAddon, c *engine.Converged) (*outcome, time.Duration, error) {
-	o := &outcome{plan: c.Plan, components: apply.Components(c.Live)}
-	if o.components == nil {
-		o.components = []v1alpha1.Component{}
-	}
+	o := &outcome{plan: c.Plan, components: components(c.Live)}
+	requested(a, o.plan)
 	if c.Blocked() {
 		o.phase = v1alpha1.PhaseFailed
 		o.planned, o.message = blocked(c.Plan)
@@ -292,12 +366,8 @@ func (r *reconciler) converged(a *v1alpha1.ZaentrumAddon, c *engine.Converged) (
 	}
 	o.planned = condition{metav1.ConditionTrue, reasonClean, counts(c.Plan)}
 	if len(c.Report.Refused) > 0 {
-		refused := make([]string, len(c.Report.Refused))
-		for i, refusal := range c.Report.Refused {
-			refused[i] = refusal.String()
-		}
 		o.phase = v1alpha1.PhaseFailed
-		o.message = "the cluster refused: " + strings.Join(refused, "; ")
+		o.message = "the cluster refused " + counted(len(c.Report.Refused), "object", c.Report.Refused[0].String())
 		o.ready = condition{metav1.ConditionFalse, reasonRefused, o.message}
 		return o, afterRegistryFault, nil
 	}
@@ -346,9 +416,5 @@ func (r *reconciler) transition(a *v1alpha1.ZaentrumAddon, before v1alpha1.Phase
 	case v1alpha1.PhasePlanFailed, v1alpha1.PhaseDegraded, v1alpha1.PhaseFailed:
 		kind = corev1.EventTypeWarning
 	}
-	note := a.Status.Message
-	if len(note) > maxNote {
-		note = strings.ToValidUTF8(note[:maxNote-len("…")], "") + "…"
-	}
-	r.events.Eventf(a, nil, kind, string(a.Status.Phase), "Reconcile", "%s", note)
+	r.events.Eventf(a, nil, kind, string(a.Status.Phase), "Reconcile", "%s", cut(a.Status.Message, maxNote))
 }

@@ -21,7 +21,6 @@ const (
 	reasonName        = "InvalidName"         // Planned: the addon's name is invalid
 	reasonPlatform    = "PlatformUnavailable" // Planned: no platform, several, or underivable values
 	reasonCluster     = "ClusterFailed"       // Planned or Ready: the cluster did not do its part
-	reasonWaiting     = "Waiting"             // Planned: something has to go or come first
 	reasonRefused     = "Refused"             // Ready: the cluster refused an object
 	reasonReady       = "AllReady"            // Ready: every component is ready
 	reasonProgressing = "Progressing"         // Ready: a rollout is on its way
@@ -32,6 +31,9 @@ const (
 
 // outcome is what a reconcile found, from which the status is made.
 type outcome struct {
+	// waiting, when not empty, is what is waited for: the message then says so, and all else stays as it is.
+	waiting string
+
 	phase   v1alpha1.Phase
 	message string
 
@@ -42,6 +44,8 @@ type outcome struct {
 	components []v1alpha1.Component
 	// applied is what was applied just now; nil leaves what is known.
 	applied *v1alpha1.AppliedChart
+	// known are the secret values that must not show; nil for none.
+	known *secrets
 }
 
 type condition struct {
@@ -53,6 +57,10 @@ type condition struct {
 // status is the status a resource should have.
 func (o *outcome) status(a *v1alpha1.ZaentrumAddon, now metav1.Time) v1alpha1.ZaentrumAddonStatus {
 	s := *a.Status.DeepCopy()
+	if o.waiting != "" {
+		s.Message = o.waiting
+		return s
+	}
 	s.Phase = o.phase
 	s.Message = o.message
 	s.ObservedGeneration = a.Generation
@@ -83,6 +91,11 @@ func sortConditions(c []metav1.Condition) {
 // writeStatus writes the outcome, as one patch, and only when it differs from what is there.
 func (r *reconciler) writeStatus(ctx context.Context, a *v1alpha1.ZaentrumAddon, o *outcome) error {
 	want := o.status(a, metav1.NewTime(r.now()))
+	known := o.known
+	if known == nil {
+		known = &secrets{}
+	}
+	known.clean(&want)
 	fit(&want)
 	if equality.Semantic.DeepEqual(a.Status, want) {
 		return nil

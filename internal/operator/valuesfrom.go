@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -24,6 +25,8 @@ type resolved struct {
 	problems []string
 	// secrets are the values Secrets that were read.
 	secrets []*unstructured.Unstructured
+	// known are the values that came from them.
+	known secrets
 }
 
 // resolve reads the values objects of an addon. An object that does not belong to the addon is refused
@@ -85,6 +88,9 @@ func (o *resolved) add(where string, src v1alpha1.ValuesSource, u *unstructured.
 			o.refuse("valuesFrom targetPath %s: %v", src.TargetPath, err)
 			return
 		}
+		if src.Kind == v1alpha1.ValuesFromSecret {
+			o.known.add(text)
+		}
 		o.from = append(o.from, values.From{TargetPath: src.TargetPath, Text: text})
 		return
 	}
@@ -92,6 +98,9 @@ func (o *resolved) add(where string, src v1alpha1.ValuesSource, u *unstructured.
 	if err != nil {
 		o.refuse("%s key %s: %v", where, src.Key(), err)
 		return
+	}
+	if src.Kind == v1alpha1.ValuesFromSecret {
+		o.known.addTree(document)
 	}
 	o.from = append(o.from, values.From{Document: document})
 }
@@ -149,21 +158,38 @@ func (r *reconciler) valuesObject(ctx context.Context, a *v1alpha1.ZaentrumAddon
 	return u, "", nil
 }
 
-// adopt makes the addon an owner of the values Secrets it reads, so that they go with it. A Secret that is
-// kept is not touched.
-func (r *reconciler) adopt(ctx context.Context, a *v1alpha1.ZaentrumAddon, secrets []*unstructured.Unstructured) error {
+// own makes the addon an owner of its values Secrets, so that they go with it, and of none of them while its
+// values are to be kept: a deletion in the foreground takes what the addon owns at once, before anybody could
+// let go of it. A Secret that is kept already is not touched.
+func (r *reconciler) own(ctx context.Context, a *v1alpha1.ZaentrumAddon, secrets []*unstructured.Unstructured) error {
+	generated := object(corev1.SchemeGroupVersion.WithKind("Secret"))
+	switch err := r.client.Get(ctx, client.ObjectKey{Namespace: a.Namespace, Name: v1alpha1.GeneratedSecretName(a.Name)}, generated); {
+	case err == nil && isValuesSecret(generated, a.Name) && (ownedBy(generated, a) || len(generated.GetOwnerReferences()) == 0):
+		secrets = append(slices.Clone(secrets), generated)
+	case client.IgnoreNotFound(err) != nil:
+		return err
+	}
 	for _, s := range secrets {
-		if kept(s) || ownedBy(s, a) || s.GetDeletionTimestamp() != nil {
+		if kept(s) || ownedBy(s, a) == !keepsValues(a) || s.GetDeletionTimestamp() != nil {
 			continue
 		}
 		meta := metadataOf(s)
 		before := client.MergeFromWithOptions(meta.DeepCopy(), client.MergeFromWithOptimisticLock{})
-		meta.SetOwnerReferences(append(meta.GetOwnerReferences(), ownerReference(a)))
+		if keepsValues(a) {
+			meta.SetOwnerReferences(without(meta.GetOwnerReferences(), a))
+		} else {
+			meta.SetOwnerReferences(append(meta.GetOwnerReferences(), ownerReference(a)))
+		}
 		if err := r.client.Patch(ctx, meta, before); err != nil && !gone(err) {
-			return fmt.Errorf("adopt Secret %s: %w", s.GetName(), err)
+			return fmt.Errorf("owner of Secret %s: %w", s.GetName(), err)
 		}
 	}
 	return nil
+}
+
+// without are the owner references but for the addon's.
+func without(refs []metav1.OwnerReference, a *v1alpha1.ZaentrumAddon) []metav1.OwnerReference {
+	return slices.DeleteFunc(slices.Clone(refs), func(ref metav1.OwnerReference) bool { return ref.UID == a.UID })
 }
 
 // gone tells that an object is not there as it was read: the watch brings the next look.
