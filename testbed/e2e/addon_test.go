@@ -246,6 +246,35 @@ func TestDeletingTheResourceDeletesAllItMade(t *testing.T) {
 	})
 }
 
+func TestADeletionInTheForegroundKeepsValues(t *testing.T) {
+	h := newHouse(t)
+	h.login()
+	h.zae(0, h.add("--yes", "--wait")...)
+	h.kubectl("annotate", "zaddon", "example", "zaentrum.io/keep-values=true")
+	h.eventually("the operator lets go of the values", func() bool {
+		return h.get("zaddon/example", ".metadata.finalizers") != "" &&
+			h.get("secret/zaentrum-addon-example-generated", ".metadata.ownerReferences") == ""
+	})
+	h.kubectl("delete", "zaddon", "example", "--cascade=foreground")
+	h.eventually("all the chart created is gone", func() bool { return len(h.owned("example")) == 0 })
+	kept := strings.Fields(h.kubectl("get", "secret", "-l", "zaentrum.io/addon=example,zaentrum.io/keep=true", "-o", "name"))
+	if len(kept) != 2 {
+		t.Errorf("kept: %v", kept)
+	}
+}
+
+func TestRemovingAndAddingAtOnce(t *testing.T) {
+	h := newHouse(t)
+	h.login()
+	h.zae(0, h.add("--yes", "--wait")...)
+	key := h.get("secret/zaentrum-addon-example-generated", ".data.config\\.key")
+	h.zae(0, "addon", "remove", "example", "--yes")
+	h.zae(0, h.add("--yes", "--wait")...)
+	if again := h.get("secret/zaentrum-addon-example-generated", ".data.config\\.key"); again == key || again == "" {
+		t.Errorf("the generated value of the removed addon came back, or none was made")
+	}
+}
+
 func TestACommittedResourceInstalls(t *testing.T) {
 	h := newHouse(t)
 	h.apply(`apiVersion: v1
@@ -337,7 +366,9 @@ func TestBadInputWritesNothing(t *testing.T) {
 		{400, "", `{"chart":`},
 	} {
 		problem := h.api(tc.status, "admin", http.MethodPost, charts, tc.body)
-		if detail, _ := problem["detail"].(string); !strings.Contains(detail, tc.want) {
+		detail, _ := problem["detail"].(string)
+		hint, _ := problem["hint"].(string)
+		if !strings.Contains(detail+"; "+hint, tc.want) {
 			t.Errorf("%s\nthe error does not name %q: %v", tc.body, tc.want, problem)
 		}
 	}
