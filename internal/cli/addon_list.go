@@ -68,16 +68,16 @@ func phaseText(p v1alpha1.Phase, suspended bool) styled {
 	}
 	switch p {
 	case v1alpha1.PhaseReady:
-		return style(green, text)
+		return style(good, text)
 	case v1alpha1.PhaseFailed, v1alpha1.PhasePlanFailed:
-		return style(red, text)
+		return style(bad, text)
 	case v1alpha1.PhaseDegraded, v1alpha1.PhaseInstalling:
-		return style(yellow, text)
+		return style(changed, text)
 	}
 	if p == "" && suspended {
 		text = "suspended"
 	}
-	return style("", text)
+	return style(ordinary, text)
 }
 
 func readyText(components []v1alpha1.Component) string {

@@ -50,6 +50,7 @@ type app struct {
 	// stdinTaken is true when a flag reads standard input, so that nobody can answer there.
 	stdinTaken bool
 	answers    *lines
+	interrupt  func() // does what SIGINT does
 	transport  *http.Transport
 }
 

@@ -9,7 +9,6 @@ import (
 	"zaentrum.io/zae/internal/apitype"
 	"zaentrum.io/zae/internal/client"
 	"zaentrum.io/zae/internal/fault"
-	"zaentrum.io/zae/internal/inputs"
 	"zaentrum.io/zae/internal/values"
 )
 
@@ -126,7 +125,7 @@ func (ch *change) show(v *planView) {
 
 // complete asks for the inputs that are missing and has the plan made again.
 func (ch *change) complete(ctx context.Context, v *planView) error {
-	ch.a.err.printf("the chart asks for more; end with Ctrl-C, ? explains\n")
+	ch.a.err.printf("the chart asks for more; %s\n", ch.a.prompts().keys())
 	tree, err := plainValues(v.doc.Values)
 	if err != nil {
 		return err
@@ -134,8 +133,9 @@ func (ch *change) complete(ctx context.Context, v *planView) error {
 	secrets := map[string]string{}
 	changed := false
 	for _, in := range v.missingInputs() {
+		q := newQuestion(in)
 		if in.Secret {
-			text, err := ch.askFor(ctx, in, ch.a.askSecret)
+			text, err := ch.a.askSecret(ctx, q)
 			if err != nil {
 				return err
 			}
@@ -143,11 +143,7 @@ func (ch *change) complete(ctx context.Context, v *planView) error {
 			ch.given.secrets[in.Path] = text
 			continue
 		}
-		text, err := ch.askFor(ctx, in, ch.a.askLine)
-		if err != nil {
-			return err
-		}
-		value, err := typed(in, text)
+		value, err := ch.a.askValue(ctx, in, q)
 		if err != nil {
 			return err
 		}
@@ -161,50 +157,6 @@ func (ch *change) complete(ctx context.Context, v *planView) error {
 	return ch.write(ctx, func(ctx context.Context) (*client.Answer[apitype.WriteAnswer], error) {
 		return ch.c.Patch(ctx, ch.name, patch)
 	})
-}
-
-// askFor asks for one input until there is an answer; ? explains it.
-func (ch *change) askFor(ctx context.Context, in inputs.Input, ask func(context.Context, string) (string, error)) (string, error) {
-	label := in.Path
-	if in.Title != "" {
-		label = in.Title + " (" + in.Path + ")"
-	}
-	if in.Secret {
-		label += ", not shown"
-	}
-	for {
-		text, err := ask(ctx, "  "+label+":")
-		switch {
-		case err != nil:
-			return "", err
-		case text == "?":
-			ch.a.err.printf("    %s\n", explain(in))
-		case text == "":
-			ch.a.err.printf("    it is required\n")
-		default:
-			return text, nil
-		}
-	}
-}
-
-func explain(in inputs.Input) string {
-	parts := nonEmpty(in.Description, in.Type)
-	if len(in.Enum) > 0 {
-		var all []string
-		for _, e := range in.Enum {
-			all = append(all, shownValue(e))
-		}
-		parts = append(parts, "one of "+strings.Join(all, ", "))
-	}
-	return strings.Join(parts, "; ")
-}
-
-// typed reads an answer as the type the input has: a string stays a string, whatever it looks like.
-func typed(in inputs.Input, text string) (any, error) {
-	if in.Type == "string" {
-		return text, nil
-	}
-	return jsonOrText(text)
 }
 
 // install asks, checks that the plan shown is still the one there is, and installs it.

@@ -143,7 +143,7 @@ func TestATableIsCutToTheWidth(t *testing.T) {
 		var out bytes.Buffer
 		p := &printer{w: &out, hidden: new(redactor), width: width}
 		tab := table{indent: "  "}
-		tab.row("name", style(red, "a long text in the middle"), "the end")
+		tab.row("name", style(bad, "a long text in the middle"), "the end")
 		tab.row("ä", "", "")
 		tab.print(p)
 		for line := range strings.Lines(out.String()) {

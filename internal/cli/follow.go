@@ -22,7 +22,7 @@ func (ch *change) follow(ctx context.Context) error {
 	case err == nil:
 		f.view.line("result", fmt.Sprintf("Ready and registered after %s", f.elapsed()))
 		if ch.flags.output == "" {
-			ch.a.out.printf("%s is %s and registered\n", strings.Join(nonEmpty(ch.name, f.version), " "), style(green, "Ready"))
+			ch.a.out.printf("%s is %s and registered\n", strings.Join(nonEmpty(ch.name, f.version), " "), style(good, "Ready"))
 			ch.tellUndo()
 		}
 		return nil

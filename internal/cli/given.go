@@ -305,7 +305,7 @@ func (a *app) secret(ctx context.Context, s source) (string, error) {
 				WithHint("give --set-secret %s%s", s.path, safeWays)
 		}
 		var err error
-		if text, err = a.askSecret(ctx, s.path+" (not shown):"); err != nil {
+		if text, err = a.askSecret(ctx, question{label: s.path + " (not shown):"}); err != nil {
 			return "", err
 		}
 	case "env":

@@ -65,7 +65,7 @@ func (a *app) login(ctx context.Context) error {
 	if err := b.Store.Keep(ctx, b.From(i.String(), auth.issuer, auth.client, token)); err != nil {
 		return err
 	}
-	a.err.printf("%s to %s; the session is in %s\n", style(green, "signed in"), i, b.Store.Path())
+	a.err.printf("%s to %s; the session is in %s\n", style(good, "signed in"), i, b.Store.Path())
 	if token.RefreshToken == "" {
 		a.err.printf("note: the issuer gave no refresh token: the session ends %s\n", a.when(token.Expiry))
 	}
@@ -91,7 +91,7 @@ func (a *app) issuer(ctx context.Context, i client.Instance) (issuerAt, error) {
 
 // showCode shows the device code large enough to be read across a desk.
 func (a *app) showCode(p session.Prompt) {
-	a.err.printf("\n  open  %s\n  enter %s\n\n", style(bold, p.URL), style(bold, spaced(p.Code)))
+	a.err.printf("\n  open  %s\n  enter %s\n\n", style(strong, p.URL), style(strong, spaced(p.Code)))
 	if p.Complete != "" {
 		a.err.printf("  or open %s and check that it shows the same code\n\n", p.Complete)
 	}

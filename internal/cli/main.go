@@ -40,9 +40,10 @@ type Process struct {
 func Main(p Process) int { return run(p, usualPace) }
 
 func run(p Process, pace pace) int {
-	ctx, stop := withSignals(context.Background())
+	ctx, interrupt, stop := withSignals(context.Background())
 	defer stop()
 	a := newApp(p, pace)
+	a.interrupt = interrupt
 	defer a.close()
 	root := newRoot(a)
 	root.SetArgs(p.Args)
@@ -76,7 +77,7 @@ func (a *app) report(ctx context.Context, cmd *cobra.Command, err error) int {
 }
 
 func (a *app) tell(cmd *cobra.Command, f *fault.Fault, err error) {
-	a.err.printf("%s %s\n", style(red, "error:"), f.Message)
+	a.err.printf("%s %s\n", style(bad, "error:"), f.Message)
 	var d *detailed
 	if errors.As(err, &d) {
 		d.print(a.err)
@@ -105,8 +106,8 @@ func (a *app) hint(f *fault.Fault) string {
 	}
 }
 
-// withSignals is a context that SIGINT and SIGTERM cancel.
-func withSignals(parent context.Context) (context.Context, func()) {
+// withSignals is a context that SIGINT and SIGTERM cancel, what does the same as SIGINT, and the end of it.
+func withSignals(parent context.Context) (ctx context.Context, interrupt, stop func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -125,7 +126,13 @@ func withSignals(parent context.Context) (context.Context, func()) {
 		case <-done:
 		}
 	}()
-	return ctx, func() {
+	interrupt = func() {
+		select {
+		case signals <- os.Interrupt:
+		default: // one is on its way
+		}
+	}
+	return ctx, interrupt, func() {
 		signal.Stop(signals)
 		close(done)
 		<-finished

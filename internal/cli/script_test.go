@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -261,7 +262,8 @@ func checkExit(ts *testscript.TestScript, err error, want int) {
 }
 
 // term [-pipe] [-width N] STATUS DIALOGUE zae … runs the program on a terminal and follows a dialogue: lines
-// "expect TEXT", "type TEXT" and "key ctrl-c". What the terminal showed is stdout for what follows; with
+// "expect TEXT", "type TEXT" (with Enter), "paste TEXT" (\n being a line break), "key ctrl-c" and "signal TERM".
+// The terminal must never be asked anything, and be left as it was. What the terminal showed is stdout for what follows; with
 // -pipe the program's standard output is a pipe, shown as stdout, and the terminal is stderr.
 func cmdTerm(ts *testscript.TestScript, _ bool, args []string) {
 	pipe, width := false, 200
@@ -280,6 +282,8 @@ func cmdTerm(ts *testscript.TestScript, _ bool, args []string) {
 	master, slave, err := openTerminal(width)
 	ts.Check(err)
 	defer func() { _ = master.Close() }()
+	before, err := unix.IoctlGetTermios(int(master.Fd()), unix.TCGETS)
+	ts.Check(err)
 	cmd := command(ts, args[2:])
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	screenTo := ts.Stdout()
@@ -295,18 +299,30 @@ func cmdTerm(ts *testscript.TestScript, _ bool, args []string) {
 		defer close(done)
 		_, _ = io.Copy(s, master) // ends with an error once the program has closed its side
 	}()
-	problem := s.follow(master, ts.ReadFile(args[1]))
+	problem := s.follow(master, cmd.Process, ts.ReadFile(args[1]))
 	if problem != nil {
 		_ = cmd.Process.Kill()
 	}
+	late := time.AfterFunc(30*time.Second, func() { _ = cmd.Process.Kill() })
 	err = cmd.Wait()
+	late.Stop()
 	<-done
 	_, _ = screenTo.Write(s.text())
 	if problem != nil {
 		ts.Fatalf("%v", problem)
 	}
+	if asked := asksTerminal.Find(s.text()); asked != nil {
+		ts.Fatalf("the terminal was asked %q", asked)
+	}
+	if after, err := unix.IoctlGetTermios(int(master.Fd()), unix.TCGETS); err == nil && *after != *before {
+		ts.Fatalf("the terminal was left as %+v, and was %+v", *after, *before)
+	}
 	checkExit(ts, err, want)
 }
+
+// asksTerminal matches what a terminal answers: reports of attributes, status, modes, keyboard, window and
+// size, everything in strings (colours, clipboard, capabilities), and ENQ.
+var asksTerminal = regexp.MustCompile(`\x1b\[[<=>?]?[0-9;:]*(\$p|[cnqtux])|\x1b\[>[^m]*[a-z]|\x1b[\]PX^_Z]|\x05|\x9b`)
 
 // screen collects what a terminal shows.
 type screen struct {
@@ -333,7 +349,7 @@ func (s *screen) text() []byte {
 	return bytes.ReplaceAll(s.buf.Bytes(), []byte("\r\n"), []byte("\n"))
 }
 
-func (s *screen) follow(keyboard io.Writer, dialogue string) error {
+func (s *screen) follow(keyboard io.Writer, p *os.Process, dialogue string) error {
 	from := 0
 	for line := range strings.Lines(dialogue) {
 		verb, what, _ := strings.Cut(strings.TrimRight(line, "\n"), " ")
@@ -354,12 +370,21 @@ func (s *screen) follow(keyboard io.Writer, dialogue string) error {
 			}
 		case "type":
 			time.Sleep(30 * time.Millisecond) // the echo is switched off right after a question is shown
-			if _, err := io.WriteString(keyboard, what+"\n"); err != nil {
+			if _, err := io.WriteString(keyboard, what+"\r"); err != nil {
+				return err
+			}
+		case "paste":
+			time.Sleep(30 * time.Millisecond)
+			if _, err := io.WriteString(keyboard, "\x1b[200~"+strings.ReplaceAll(what, `\n`, "\r")+"\x1b[201~"); err != nil {
 				return err
 			}
 		case "key":
 			time.Sleep(30 * time.Millisecond)
-			if _, err := io.WriteString(keyboard, map[string]string{"ctrl-c": "\x03", "ctrl-d": "\x04"}[what]); err != nil {
+			if _, err := io.WriteString(keyboard, keyCodes[what]); err != nil {
+				return err
+			}
+		case "signal":
+			if err := p.Signal(map[string]os.Signal{"TERM": syscall.SIGTERM, "INT": syscall.SIGINT}[what]); err != nil {
 				return err
 			}
 		case "":
@@ -368,6 +393,10 @@ func (s *screen) follow(keyboard io.Writer, dialogue string) error {
 		}
 	}
 	return nil
+}
+
+var keyCodes = map[string]string{
+	"ctrl-c": "\x03", "ctrl-d": "\x04", "esc": "\x1b", "enter": "\r", "left": "\x1b[D", "down": "\x1b[B", "y": "y", "n": "n", "ctrl-u": "\x15",
 }
 
 // openTerminal makes a pseudo-terminal.

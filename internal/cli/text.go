@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"golang.org/x/term"
 )
@@ -61,10 +60,10 @@ func (p *printer) safe(a any) any {
 		return ""
 	case styled:
 		text := p.show(v.text)
-		if !p.colours || v.sgr == "" || text == "" {
+		if !p.colours || v.role == ordinary || text == "" {
 			return text
 		}
-		return "\x1b[" + v.sgr + "m" + text + "\x1b[0m"
+		return v.role.style().Render(text)
 	case error:
 		return p.show(v.Error())
 	case fmt.Stringer:
@@ -103,19 +102,6 @@ func steers(r rune) bool {
 	}
 }
 
-type styled struct{ sgr, text string }
-
-const (
-	bold   = "1"
-	dim    = "2"
-	red    = "31"
-	green  = "32"
-	yellow = "33"
-)
-
-// style is text that is shown in a style where colours are.
-func style(sgr, text string) styled { return styled{sgr, text} }
-
 // table aligns rows in columns and cuts lines to the width.
 type table struct {
 	indent string
@@ -131,7 +117,7 @@ func (t *table) print(p *printer) {
 			if i == len(widths) {
 				widths = append(widths, 0)
 			}
-			widths[i] = max(widths[i], utf8.RuneCountInString(p.plain(c)))
+			widths[i] = max(widths[i], cells(p.plain(c)))
 		}
 	}
 	for _, row := range t.rows {
@@ -141,23 +127,23 @@ func (t *table) print(p *printer) {
 		}
 		var line strings.Builder
 		line.WriteString(t.indent)
-		used := utf8.RuneCountInString(t.indent)
+		used := cells(t.indent)
 		for i, c := range row[:last+1] {
 			text := p.plain(c)
-			if room := p.width - used; p.width > 0 && utf8.RuneCountInString(text) > room {
+			if room := p.width - used; p.width > 0 && cells(text) > room {
 				text = cut(text, room)
 			}
 			if text == "" && p.width > 0 && used >= p.width {
 				break
 			}
 			if s, ok := c.(styled); ok {
-				fmt.Fprint(&line, p.safe(styled{s.sgr, text}))
+				fmt.Fprint(&line, p.safe(styled{s.role, text}))
 			} else {
 				line.WriteString(text)
 			}
-			used += utf8.RuneCountInString(text)
+			used += cells(text)
 			if i < last {
-				pad := widths[i] - utf8.RuneCountInString(text) + 2
+				pad := widths[i] - cells(text) + 2
 				line.WriteString(strings.Repeat(" ", max(pad, 0)))
 				used += pad
 			}
@@ -172,18 +158,6 @@ func (p *printer) plain(c any) string {
 		return p.show(s.text)
 	}
 	return fmt.Sprint(p.safe(c))
-}
-
-// cut shortens text to a number of characters, the last being an ellipsis.
-func cut(text string, room int) string {
-	if room <= 0 {
-		return ""
-	}
-	runes := []rune(text)
-	if len(runes) <= room {
-		return text
-	}
-	return string(runes[:room-1]) + "…"
 }
 
 // redactor knows the secrets that this command was given.

@@ -45,7 +45,7 @@ func (v *planView) print(p *printer) {
 		line += fmt.Sprintf("%d re-run, ", n["re-run"])
 	}
 	line += fmt.Sprintf("%d delete, %d keep, %d refused", n["delete"], n["keep"], refused)
-	p.printf("%s\n", style(bold, line))
+	p.printf("%s\n", style(strong, line))
 }
 
 func (v *planView) printHead(p *printer) {
@@ -62,7 +62,7 @@ func (v *planView) printHead(p *printer) {
 		version = last.Version + " → " + version
 	}
 	parts := nonEmpty(version, fmt.Sprintf("generation %d", v.doc.Generation), shortDigest(digest))
-	p.printf("%s  %s\n", style(bold, "Plan for "+v.doc.Name), strings.Join(parts, "   "))
+	p.printf("%s  %s\n", style(strong, "Plan for "+v.doc.Name), strings.Join(parts, "   "))
 	if v.doc.Plan != nil && v.doc.Plan.Chart.Description != "" {
 		p.printf("  %s\n", v.doc.Plan.Chart.Description)
 	}
@@ -79,19 +79,19 @@ func (v *planView) printObjects(p *printer) map[string]int {
 		return n
 	}
 	t := table{indent: "  "}
-	t.row(style(dim, "op"), style(dim, "object"), style(dim, "because"), style(dim, "waits for"))
+	t.row(style(faint, "op"), style(faint, "object"), style(faint, "because"), style(faint, "waits for"))
 	for _, o := range plan.Objects {
 		images := imageChanges(plan.Changes.Images, o)
 		switch {
 		case slices.Contains(plan.Changes.Added, o):
 			n["add"]++
-			t.row(style(green, "add"), o, orDash(workloadText(plan.Workloads, o)), waitsFor(o))
+			t.row(style(good, "add"), o, orDash(workloadText(plan.Workloads, o)), waitsFor(o))
 		case len(images) > 0 && o.Kind == "Job":
 			n["re-run"]++
-			t.row(style(yellow, "re-run"), o, strings.Join(images, ", "), waitsFor(o))
+			t.row(style(changed, "re-run"), o, strings.Join(images, ", "), waitsFor(o))
 		case len(images) > 0:
 			n["update"]++
-			t.row(style(yellow, "update"), o, strings.Join(images, ", "), waitsFor(o))
+			t.row(style(changed, "update"), o, strings.Join(images, ", "), waitsFor(o))
 		default:
 			n["keep"]++
 		}
@@ -102,7 +102,7 @@ func (v *planView) printObjects(p *printer) map[string]int {
 		if o.Kind == "PersistentVolumeClaim" {
 			because += ": its data may go with it"
 		}
-		t.row(style(red, "delete"), o, because, "gone")
+		t.row(style(bad, "delete"), o, because, "gone")
 	}
 	if n["keep"] > 0 {
 		t.row("keep", count(n["keep"], "object"))
@@ -171,7 +171,7 @@ func (v *planView) printInputs(p *printer) {
 	if len(v.inputs) == 0 {
 		return
 	}
-	p.printf("%s\n", style(bold, "Inputs"))
+	p.printf("%s\n", style(strong, "Inputs"))
 	t := table{indent: "  "}
 	for _, in := range v.inputs {
 		if in.Secret {
@@ -198,11 +198,11 @@ func (v *planView) secretState(in inputs.Input) any {
 	case set:
 		return "set"
 	case plain:
-		return style(yellow, "set in the plain values, where anybody who may read them sees it: give --set-secret "+in.Path)
+		return style(changed, "set in the plain values, where anybody who may read them sees it: give --set-secret "+in.Path)
 	case in.Generate != "":
 		return "generated"
 	case v.missing(in):
-		return style(red, "missing")
+		return style(bad, "missing")
 	default:
 		return "not set"
 	}
@@ -219,7 +219,7 @@ func (v *planView) plainState(in inputs.Input) any {
 			text += "   (chart: " + shownValue(in.Default) + ")"
 		}
 	case v.missing(in):
-		return style(red, "missing")
+		return style(bad, "missing")
 	case in.Default != nil:
 		text = shownValue(in.Default) + "   (chart)"
 	case in.Generate != "":
@@ -231,11 +231,11 @@ func (v *planView) plainState(in inputs.Input) any {
 	was, wasGiven := values.Get(v.before.Values, path)
 	switch {
 	case wasGiven && given && shownValue(was) != shownValue(now):
-		return style(yellow, shownValue(was)+" → "+text)
+		return style(changed, shownValue(was)+" → "+text)
 	case wasGiven && !given:
-		return style(yellow, shownValue(was)+" → "+text)
+		return style(changed, shownValue(was)+" → "+text)
 	case !wasGiven && given && len(v.doc.Values) > 0 && v.before.LastAppliedChart != nil:
-		return style(yellow, text+"   (new)")
+		return style(changed, text+"   (new)")
 	default:
 		return text
 	}

@@ -153,16 +153,16 @@ func (r *reconciler) engage(ctx context.Context, a *v1alpha1.ZaentrumAddon, requ
 		}
 		return planned(a, previewed), 0, nil
 	}
-	converged, err := r.engine.Converge(ctx, *request, owner(a))
+	done, err := r.engine.Converge(ctx, *request, owner(a))
 	if err != nil {
 		return r.troubled(v1alpha1.PhaseFailed, err)
 	}
-	o, next, err := r.converged(a, converged)
-	if o != nil && note != "" {
+	o, next := converged(a, done)
+	if note != "" {
 		o.message = cut(o.message, maxMessage-len(note)-2) + "; " + note
 		o.planned.message += "; " + note
 	}
-	return o, next, err
+	return o, next, nil
 }
 
 // hold keeps what runs, or is about to, at the content that was planned: a tag that moved is reported, and
@@ -355,21 +355,21 @@ func counts(p *v1alpha1.Plan) string {
 }
 
 // converged is the outcome of an addon that is not suspended.
-func (r *reconciler) converged(a *v1alpha1.ZaentrumAddon, c *engine.Converged) (*outcome, time.Duration, error) {
+func converged(a *v1alpha1.ZaentrumAddon, c *engine.Converged) (*outcome, time.Duration) {
 	o := &outcome{plan: c.Plan, components: components(c.Live)}
 	requested(a, o.plan)
 	if c.Blocked() {
 		o.phase = v1alpha1.PhaseFailed
 		o.planned, o.message = blocked(c.Plan)
 		o.ready = condition{metav1.ConditionFalse, reasonNotPlanned, o.message}
-		return o, 0, nil
+		return o, 0
 	}
 	o.planned = condition{metav1.ConditionTrue, reasonClean, counts(c.Plan)}
 	if len(c.Report.Refused) > 0 {
 		o.phase = v1alpha1.PhaseFailed
 		o.message = "the cluster refused " + counted(len(c.Report.Refused), "object", c.Report.Refused[0].String())
 		o.ready = condition{metav1.ConditionFalse, reasonRefused, o.message}
-		return o, afterRegistryFault, nil
+		return o, afterRegistryFault
 	}
 	if c.Applied {
 		o.applied = &v1alpha1.AppliedChart{Ref: a.Spec.Chart.Ref, Version: a.Spec.Chart.Version, Digest: c.Chart.Digest}
@@ -388,7 +388,7 @@ func (r *reconciler) converged(a *v1alpha1.ZaentrumAddon, c *engine.Converged) (
 		o.phase = v1alpha1.PhaseDegraded
 	}
 	o.message = o.ready.message + staleNote(c.Stale)
-	return o, 0, nil
+	return o, 0
 }
 
 // readiness is the condition Ready for a health.
