@@ -300,6 +300,13 @@ type Changes struct {
 	// +optional
 	// +listType=atomic
 	Images []ImageChange `json:"images,omitempty"`
+
+	// Modified are the objects that exist and would be written to. A Deployment among them rolls when its pods
+	// change, and a Job runs again.
+	//
+	// +optional
+	// +listType=atomic
+	Modified []ObjectRef `json:"modified,omitempty"`
 }
 
 // ImageChange is a container whose image would be replaced.

@@ -129,9 +129,9 @@ func (r rollout) state() (State, string) {
 	case r.failing.status == "True":
 		missing = cmp.Or(r.failing.reason, missing)
 	}
-	// The controller sets this reason when the generation's rollout is complete, and keeps it when pods fail
-	// afterwards.
-	if r.progressing.reason == "NewReplicaSetAvailable" && r.updated == r.total {
+	// The controller sets this reason when the generation's rollout is complete, keeps it when pods fail
+	// afterwards, and, for a moment, when a new rollout begins: then pods of the new template are missing.
+	if r.progressing.reason == "NewReplicaSetAvailable" && r.updated == r.total && r.updated >= r.desired {
 		return Degraded, missing
 	}
 	return Installing, missing

@@ -37,6 +37,18 @@ func (r Report) Complete() bool {
 	return len(r.Waiting) == 0 && len(r.Taken) == 0 && len(r.Refused) == 0
 }
 
+// Changed are the wanted objects that exist and that an apply would write to, in the set's order. It asks
+// nobody: it compares what is to be applied with what was observed.
+func (c *Cluster) Changed(wanted manifest.Set, obs *Observation) []manifest.ID {
+	var changed []manifest.ID
+	for _, want := range wanted {
+		if u, exists := obs.live(want.ID()); exists && !c.same(want, u) {
+			changed = append(changed, want.ID())
+		}
+	}
+	return changed
+}
+
 // step is one object that differs from what is wanted.
 type step struct {
 	want manifest.Object

@@ -25,8 +25,8 @@ func newAddonUpgrade(a *app) *cobra.Command {
 		Long: `Change an addon to another version or chart, or its values and secret inputs. Values given here are laid
 over those the addon has. What runs keeps running until the new plan is installed.
 
-An upgrade that is not installed is put back to the chart, values and suspension that were there before;
-secret inputs cannot be put back.`,
+An upgrade that is not installed is put back to the chart, values, secret inputs and suspension that
+were there before.`,
 		Example: `  zae addon upgrade example --version 1.3.0 --wait
   zae addon upgrade example --set worker.replicas=3 --yes`,
 		Args: exactly("NAME"),

@@ -101,6 +101,7 @@ func (f *forms) run(ctx context.Context, field huh.Field, label string, k *keybo
 			tea.WithEnvironment([]string{"TERM=" + f.term}), tea.WithColorProfile(colorprofile.ANSI),
 			tea.WithoutSignalHandler(), tea.WithFilter(k.filter),
 		)
+	forget(f.in)
 	err := form.RunWithContext(ctx)
 	if err == nil {
 		return nil

@@ -3,7 +3,9 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 
 	"zaentrum.io/zae/internal/apitype"
@@ -284,7 +286,6 @@ func (ch *change) settle(ctx context.Context) {
 		ch.tellLook()
 	case done:
 		ch.a.err.printf("%s was put back to %s; nothing was installed\n", ch.name, beforeText(ch.before))
-		ch.tellSecrets()
 	}
 }
 
@@ -313,7 +314,7 @@ func (ch *change) tellLook() {
 	ch.a.err.printf("to see what there is: zae addon status %s\n", ch.name)
 }
 
-// putBack restores chart, values and suspension as they were read before the first write, unless somebody
+// putBack restores chart, values, secret references and suspension as they were read before the first write, unless somebody
 // else changed the addon since. It tells whether it wrote.
 func (ch *change) putBack(ctx context.Context, now *apitype.AddonChart) (bool, error) {
 	switch {
@@ -352,7 +353,31 @@ func restore(now, before *apitype.AddonChart) apitype.PatchRequest {
 		}
 		patch.Values = &tree
 	}
+	// Secret inputs go back by reference: no write ever changes a values Secret, so the one that was read before
+	// still holds what it held.
+	for _, path := range slices.Sorted(maps.Keys(now.SecretRefs)) {
+		was, ok := before.SecretRefs[path]
+		switch {
+		case !ok:
+			patch.ClearSecrets = append(patch.ClearSecrets, path)
+		case was != now.SecretRefs[path]:
+			patch.SecretRefs = with(patch.SecretRefs, path, was)
+		}
+	}
+	for path, was := range before.SecretRefs {
+		if _, ok := now.SecretRefs[path]; !ok {
+			patch.SecretRefs = with(patch.SecretRefs, path, was)
+		}
+	}
 	return patch
+}
+
+func with(refs map[string]apitype.SecretRef, path string, ref apitype.SecretRef) map[string]apitype.SecretRef {
+	if refs == nil {
+		refs = map[string]apitype.SecretRef{}
+	}
+	refs[path] = ref
+	return refs
 }
 
 func beforeText(before *apitype.AddonChart) string {
@@ -364,17 +389,6 @@ func beforeText(before *apitype.AddonChart) string {
 		text += ", suspended"
 	}
 	return text
-}
-
-// tellSecrets names what cannot be put back.
-func (ch *change) tellSecrets() {
-	if ch.given == nil {
-		return
-	}
-	if paths := ch.given.secretPaths(); len(paths) > 0 {
-		ch.a.err.printf("not put back, because secret inputs cannot be: %s\n", strings.Join(paths, ", "))
-		ch.a.err.printf("to set one again: zae addon upgrade %s --set-secret PATH\n", ch.name)
-	}
 }
 
 // existing reads an addon; nil when there is none of that name.

@@ -259,7 +259,7 @@ func (a *fakeAddon) changed() { a.Generation++; a.seen, a.planned, a.frame = 0, 
 
 func (a *fakeAddon) secrets(set map[string]string, refs map[string]apitype.SecretRef, gone []string) {
 	for path := range set {
-		a.SecretRefs[path] = apitype.SecretRef{Name: "zaentrum-addon-" + a.Name + "-values-abcde", Key: path}
+		a.SecretRefs[path] = apitype.SecretRef{Name: "zaentrum-addon-" + a.Name + "-values-new", Key: path}
 	}
 	maps.Copy(a.SecretRefs, refs)
 	for _, path := range gone {

@@ -262,7 +262,7 @@ func checkExit(ts *testscript.TestScript, err error, want int) {
 }
 
 // term [-pipe] [-width N] STATUS DIALOGUE zae … runs the program on a terminal and follows a dialogue: lines
-// "expect TEXT", "type TEXT" (with Enter), "paste TEXT" (\n being a line break), "key ctrl-c" and "signal TERM".
+// "expect TEXT", "type TEXT" (with Enter), "paste TEXT" (\n being a line break), "key ctrl-c", "ahead KEYS" and "signal TERM".
 // The terminal must never be asked anything, and be left as it was. What the terminal showed is stdout for what follows; with
 // -pipe the program's standard output is a pipe, shown as stdout, and the terminal is stderr.
 func cmdTerm(ts *testscript.TestScript, _ bool, args []string) {
@@ -371,6 +371,10 @@ func (s *screen) follow(keyboard io.Writer, p *os.Process, dialogue string) erro
 		case "type":
 			time.Sleep(30 * time.Millisecond) // the echo is switched off right after a question is shown
 			if _, err := io.WriteString(keyboard, what+"\r"); err != nil {
+				return err
+			}
+		case "ahead": // typed before the program has started to ask
+			if _, err := io.WriteString(keyboard, what); err != nil {
 				return err
 			}
 		case "paste":

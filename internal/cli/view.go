@@ -70,8 +70,8 @@ func (v *planView) printHead(p *printer) {
 
 // printObjects writes a row per object that comes, changes or goes, and counts every one.
 //
-// The status tells which objects are added and removed and which images change, not whether other
-// fields of an object do: such an object is kept, which is all that is known.
+// An object that would be written to is an update. Which fields of it change the status does not tell, only
+// which images.
 func (v *planView) printObjects(p *printer) map[string]int {
 	n := map[string]int{}
 	plan := v.doc.Plan
@@ -92,6 +92,12 @@ func (v *planView) printObjects(p *printer) map[string]int {
 		case len(images) > 0:
 			n["update"]++
 			t.row(style(changed, "update"), o, strings.Join(images, ", "), waitsFor(o))
+		case slices.Contains(plan.Changes.Modified, o) && o.Kind == "Job":
+			n["re-run"]++
+			t.row(style(changed, "re-run"), o, "values or pod template changed", waitsFor(o))
+		case slices.Contains(plan.Changes.Modified, o):
+			n["update"]++
+			t.row(style(changed, "update"), o, "values or chart changed", waitsFor(o))
 		default:
 			n["keep"]++
 		}

@@ -13,6 +13,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"zaentrum.io/zae/api/v1alpha1"
@@ -121,6 +122,13 @@ func (e *Engine) Check(ctx context.Context, r Request) (*Checked, error) {
 		out.ValuesErrors = append(out.ValuesErrors, err.Error())
 	} else {
 		out.Inputs = schema.Inputs()
+	}
+	for _, in := range out.Inputs {
+		if in.Secret {
+			if _, given := values.Get(r.Spec, strings.Split(in.Path, ".")); given && !in.Unaddressable {
+				out.ValuesErrors = append(out.ValuesErrors, in.Path+": is a secret input and stands in the plain values: take it out of values and give it as a secret")
+			}
+		}
 	}
 	merged, err := e.merge(ctx, r, c, out.Inputs, platform)
 	if err != nil {
@@ -243,6 +251,9 @@ func (e *Engine) Preview(ctx context.Context, r Request, owner apply.Owner) (*Pr
 	})
 	if !out.Blocked() {
 		out.Wanted = apply.Decorate(checked.Objects, Marks(owner, checked.PartOf, checked.Checksum))
+		for _, id := range e.Cluster.Changed(out.Wanted, out.Observed) {
+			out.Plan.Changes.Modified = append(out.Plan.Changes.Modified, v1alpha1.ObjectRef{Kind: id.Kind, Name: id.Name})
+		}
 	}
 	return out, nil
 }

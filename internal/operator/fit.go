@@ -63,6 +63,7 @@ func cutLists(s, whole *v1alpha1.ZaentrumAddonStatus, limit int) {
 	p.Workloads = cutList(p.Workloads, limit, &left)
 	p.Changes.Added = cutList(p.Changes.Added, limit, &left)
 	p.Changes.Removed = cutList(p.Changes.Removed, limit, &left)
+	p.Changes.Modified = cutList(p.Changes.Modified, limit, &left)
 	p.Changes.Images = cutList(p.Changes.Images, limit, &left)
 	s.Components = cutList(s.Components, limit, &left)
 	for i := range p.Workloads {

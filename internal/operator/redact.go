@@ -102,6 +102,7 @@ func (s *secrets) clean(status *v1alpha1.ZaentrumAddonStatus) {
 	refs(p.Objects)
 	refs(p.Changes.Added)
 	refs(p.Changes.Removed)
+	refs(p.Changes.Modified)
 	for i := range p.Workloads {
 		text(&p.Workloads[i].Name, maxMessage)
 		texts(p.Workloads[i].Images)

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"zaentrum.io/zae/testbed/stack"
 )
 
 // add is the command line of the main job.
@@ -261,6 +263,42 @@ func TestADeletionInTheForegroundKeepsValues(t *testing.T) {
 	if len(kept) != 2 {
 		t.Errorf("kept: %v", kept)
 	}
+}
+
+func TestARefusedUpgradeLeavesWhatRunsAlone(t *testing.T) {
+	h := newHouse(t)
+	h.login()
+	h.zae(0, h.add("--yes", "--wait")...)
+	before := h.get("secret/example-env", ".data.database-url")
+	pods := h.get("deploy/example", ".spec.template")
+	r, err := h.Zae(h.ctx, stack.Call{
+		Args: []string{"addon", "upgrade", "example", "--set", "worker.replicas=99", "--set-secret", "database.url=env:OTHER", "--yes"},
+		Env:  []string{"OTHER=other-" + h.canary},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.note(r.Stdout, r.Stderr)
+	if r.Exit != 1 || !strings.Contains(r.Stderr, "worker.replicas") {
+		t.Errorf("%s", r)
+	}
+	h.phase("example", "Ready")
+	if got := h.get("secret/example-env", ".data.database-url"); got != before {
+		t.Error("the secret input of a refused upgrade was applied")
+	}
+	if got := h.get("deploy/example", ".spec.template"); got != pods {
+		t.Error("the pods rolled")
+	}
+	// A change of values alone shows what it will do.
+	r = h.zae(0, "addon", "upgrade", "example", "--set", "worker.replicas=1", "--set", "worker.logLevel=debug", "--yes", "--wait")
+	for _, want := range []string{"update  Deployment/example-worker", "re-run  Job/example-migrate"} {
+		if !strings.Contains(r.Stdout+r.Stderr, want) {
+			t.Errorf("the plan does not show %q:\n%s", want, r)
+		}
+	}
+	// A secret among the plain values is refused, not installed.
+	h.zae(1, "addon", "upgrade", "example", "--set", "database.url=plain", "--yes")
+	h.phase("example", "Ready")
 }
 
 func TestRemovingAndAddingAtOnce(t *testing.T) {
