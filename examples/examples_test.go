@@ -16,7 +16,7 @@ import (
 	"zaentrum.io/zae/internal/values"
 )
 
-var charts = []string{"example/1.2.0", "example/1.3.0", "refused/tiny", "refused/violation"}
+var charts = []string{"example/1.2.0", "example/1.3.0", "tiny", "refused/violation"}
 
 func readTree(t *testing.T, file string) map[string]any {
 	t.Helper()

@@ -170,5 +170,5 @@ func (a *app) tellReturn(doc *apitype.AddonChart, kept bool) {
 			parts = append(parts, "--secret-ref", path+"="+target)
 		}
 	}
-	a.err.printf("to have it again: %s\n", strings.Join(parts, " "))
+	a.err.printf("to use them again: %s\n", strings.Join(parts, " "))
 }

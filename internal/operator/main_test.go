@@ -153,7 +153,7 @@ func newHouse(t *testing.T) *house {
 	h.must(c.Create(t.Context(), ns))
 	h.namespace = ns.Name
 	h.must(c.Create(t.Context(), h.platform("platform")))
-	for _, dir := range []string{"example/1.2.0", "example/1.3.0", "refused/tiny", "refused/violation"} {
+	for _, dir := range []string{"example/1.2.0", "example/1.3.0", "tiny", "refused/violation"} {
 		h.registry.Push(filepath.Join("..", "..", "examples", dir))
 	}
 	h.start()

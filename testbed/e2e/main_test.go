@@ -63,7 +63,7 @@ func run(m *testing.M) int {
 		{"examples/example/1.2.0", "example", "1.2.0"},
 		{"examples/example/1.3.0", "example", "1.3.0"},
 		{"examples/refused/violation", "violation", "1.0.0"},
-		{"examples/refused/tiny", "tiny", "1.0.0"},
+		{"examples/tiny", "tiny", "1.0.0"},
 	} {
 		s := &stack.Stack{Bed: bed}
 		if _, _, err := s.PushChart(ctx, chart.dir, chart.name, chart.version); err != nil {

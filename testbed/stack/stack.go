@@ -107,6 +107,9 @@ func Start(ctx context.Context, o Options) (_ *Stack, err error) {
 	return s, nil
 }
 
+// Binary is the path of the zae binary.
+func (s *Stack) Binary() string { return s.options.Zae }
+
 func (s *Stack) say(format string, args ...any) {
 	if s.options.Progress != nil {
 		fmt.Fprintf(s.options.Progress, format+"\n", args...)

@@ -196,7 +196,8 @@ func wait(ctx context.Context, s *stack.Stack) error {
 		}
 	}
 	fmt.Println("export KUBECONFIG=" + s.Bed.Kubeconfig)
-	fmt.Printf("alias kubectl=%s\n", s.Bed.Binaries.Kubectl)
+	fmt.Printf("alias zae=%s\n", s.Binary())
+	fmt.Printf("alias kubectl='%s -n %s'\n", s.Bed.Binaries.Kubectl, s.Namespace)
 	fmt.Println("registry: " + s.Bed.Registry + "  issuer: " + s.Bed.Issuer + "  logs: " + s.Bed.LogDir)
 	<-ctx.Done()
 	return nil
