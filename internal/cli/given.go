@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -218,15 +217,6 @@ type given struct {
 	secrets map[string]string
 	refs    map[string]apitype.SecretRef
 	clear   []string
-}
-
-// secretPaths are the paths of all secret inputs that this changes, sorted.
-func (g *given) secretPaths() []string {
-	paths := slices.Collect(maps.Keys(g.secrets))
-	paths = append(paths, slices.Collect(maps.Keys(g.refs))...)
-	paths = append(paths, g.clear...)
-	slices.Sort(paths)
-	return slices.Compact(paths)
 }
 
 // read reads files, variables, standard input and the person, in this order.
