@@ -95,7 +95,7 @@ func TestThePlatformsKeyCannotBeSet(t *testing.T) {
 func TestTheOtherExamples(t *testing.T) {
 	for dir, refused := range map[string]bool{
 		"../../examples/example/1.3.0": false,
-		"../../examples/tiny":            false,
+		"../../examples/tiny":          false,
 		refusedDir + "violation":       true,
 	} {
 		got := checkChart(t, dir, nil)
