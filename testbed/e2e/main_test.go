@@ -17,6 +17,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -85,6 +86,8 @@ type house struct {
 	seen strings.Builder // all that the command line and the API said
 }
 
+var houses atomic.Int32
+
 var unfit = regexp.MustCompile(`[^a-z0-9]+`)
 
 // newHouse starts the product in a namespace named after the test. When the test ends, everything readable is searched
@@ -94,7 +97,8 @@ func newHouse(t *testing.T, operatorArgs ...string) *house {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	t.Cleanup(cancel)
-	name := strings.Trim(unfit.ReplaceAllString(strings.ToLower(t.Name()), "-"), "-")
+	// Numbered, so that a test can run again on the same control plane.
+	name := fmt.Sprintf("%s-%d", strings.Trim(unfit.ReplaceAllString(strings.ToLower(t.Name()), "-"), "-"), houses.Add(1))
 	s, err := stack.Start(ctx, stack.Options{
 		Bed: bed, Zae: zae, Namespace: name, Primary: primary,
 		OperatorArgs: operatorArgs,
