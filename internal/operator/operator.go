@@ -247,11 +247,12 @@ func specOrMetadataChanged() predicate.Predicate {
 	return predicate.Or(
 		predicate.GenerationChangedPredicate{},
 		predicate.AnnotationChangedPredicate{},
-		finalizersChanged(),
+		beingDeleted(),
 	)
 }
 
-func finalizersChanged() predicate.Predicate {
+// beingDeleted lets everything through that happens to a resource on its way out: its finalizer is due.
+func beingDeleted() predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(o client.Object) bool { return !o.GetDeletionTimestamp().IsZero() })
 }
 

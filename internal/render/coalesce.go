@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
+
+	layers "zaentrum.io/zae/internal/values"
 )
 
 // Helm exports no way to coalesce values that does not print those it cannot merge to the process-wide
@@ -43,7 +45,7 @@ func coalesce(h *helmchart.Chart, values map[string]any, keep bool, at string) e
 
 // underlay lays one chart's defaults under values.
 func underlay(h *helmchart.Chart, values map[string]any, keep bool) {
-	for key, def := range cloneMap(h.Values) {
+	for key, def := range layers.CloneTree(h.Values) {
 		given, there := values[key]
 		switch {
 		case !there:
@@ -161,33 +163,6 @@ func nullDeleted(values, defaults map[string]any, top bool) {
 			}
 		}
 	}
-}
-
-func clone(v any) any {
-	switch v := v.(type) {
-	case map[string]any:
-		return cloneMap(v)
-	case []any:
-		if v == nil {
-			return v
-		}
-		out := make([]any, len(v))
-		for i, item := range v {
-			out[i] = clone(item)
-		}
-		return out
-	default:
-		return v
-	}
-}
-
-// cloneMap is a deep copy that is never nil.
-func cloneMap(m map[string]any) map[string]any {
-	out := make(map[string]any, len(m))
-	for k, v := range m {
-		out[k] = clone(v)
-	}
-	return out
 }
 
 func shallow(m map[string]any) map[string]any {

@@ -121,7 +121,7 @@ func TestValuesAreThoseOfHelm(t *testing.T) {
 			continue
 		}
 
-		want, wantErr := helmValues(cloneChart(h), cloneMap(given))
+		want, wantErr := helmValues(cloneChart(h), values.CloneTree(given))
 
 		// The same through the layers, as the operator does it.
 		merged := values.Layers{Defaults: h.Values, Spec: given, Subcharts: subchartKeys(h)}.Merged()

@@ -14,6 +14,7 @@ import (
 	"zaentrum.io/zae/api/v1alpha1"
 	"zaentrum.io/zae/internal/chart"
 	"zaentrum.io/zae/internal/manifest"
+	layers "zaentrum.io/zae/internal/values"
 )
 
 // KubeVersion is the Kubernetes version that templates see, whatever the cluster's is, so that a chart
@@ -53,7 +54,7 @@ func Render(ctx context.Context, in Input) (manifest.Set, []string) {
 		errs []string
 	}
 	// Copies are made here: the caller may change what it gave once Render has returned.
-	values := cloneMap(in.Values)
+	values := layers.CloneTree(in.Values)
 	done := make(chan result, 1)
 	go func() {
 		var r result
@@ -100,7 +101,7 @@ func render(ctx context.Context, c *chart.Chart, name, namespace string, values 
 func execute(h *helmchart.Chart, name, namespace string, values map[string]any) (map[string]string, error) {
 	platform, hasPlatform := values[v1alpha1.PlatformKey]
 	if hasPlatform {
-		platform = clone(platform)
+		platform = layers.Clone(platform)
 	}
 	nullDeleted(values, h.Values, true)
 	if err := resolve(h, values); err != nil {
@@ -148,13 +149,13 @@ func cloneChart(h *helmchart.Chart) *helmchart.Chart {
 	m.Dependencies = nil
 	for _, d := range h.Metadata.Dependencies {
 		dep := *d
-		dep.ImportValues, _ = clone(d.ImportValues).([]any)
+		dep.ImportValues, _ = layers.Clone(d.ImportValues).([]any)
 		m.Dependencies = append(m.Dependencies, &dep)
 	}
 	out := &helmchart.Chart{
 		Metadata:  &m,
 		Templates: h.Templates,
-		Values:    cloneMap(h.Values),
+		Values:    layers.CloneTree(h.Values),
 		Schema:    h.Schema,
 		Files:     h.Files,
 	}

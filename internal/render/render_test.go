@@ -63,7 +63,7 @@ func bareHelm(t testing.TB, dir string, given map[string]any) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	given = cloneMap(given)
+	given = values.CloneTree(given)
 	given["zaentrum"] = platform
 	if err := chartutil.ProcessDependenciesWithMerge(h, given); err != nil {
 		t.Fatal(err)

@@ -7,6 +7,8 @@ import (
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chartutil"
+
+	layers "zaentrum.io/zae/internal/values"
 )
 
 // resolve settles which bundled charts take part, under which names, and what they export: conditions,
@@ -27,7 +29,7 @@ func enable(h *helmchart.Chart, values map[string]any, path string) error {
 		return nil
 	}
 	instantiate(h, deps)
-	seen := cloneMap(values)
+	seen := layers.CloneTree(values)
 	if err := coalesce(h, seen, false, ""); err != nil {
 		return err
 	}
@@ -151,7 +153,7 @@ func imports(h *helmchart.Chart) error {
 			}
 		}
 	}
-	h.Values = cloneMap(all)
+	h.Values = layers.CloneTree(all)
 	underlayTable(h.Values, imported, true)
 	return nil
 }

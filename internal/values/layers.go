@@ -58,7 +58,7 @@ func (l Layers) Merged() map[string]any {
 	merged := merge(l.Defaults, given, keep, true)
 	delete(merged, v1alpha1.PlatformKey)
 	if l.Platform != nil {
-		merged[v1alpha1.PlatformKey] = cloneMap(l.Platform)
+		merged[v1alpha1.PlatformKey] = CloneTree(l.Platform)
 	}
 	return merged
 }
@@ -76,7 +76,7 @@ func (l Layers) Given(path string) bool {
 
 // given are the values that people gave, in one tree of its own. Nulls are kept.
 func (l Layers) given() map[string]any {
-	out := cloneMap(l.Spec)
+	out := CloneTree(l.Spec)
 	for _, f := range l.From {
 		if f.TargetPath == "" {
 			out = overlay(out, f.Document)

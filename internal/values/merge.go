@@ -11,7 +11,7 @@ func Merge(dst, src map[string]any) map[string]any {
 // a null, because it is the subchart's own default that it deletes; and a null over a null deletes at the
 // top and stays below it.
 func merge(dst, src map[string]any, keep map[string]bool, top bool) map[string]any {
-	out := cloneMap(dst)
+	out := CloneTree(dst)
 	for key, v := range src {
 		below, there := dst[key]
 		switch v := v.(type) {
@@ -25,14 +25,14 @@ func merge(dst, src map[string]any, keep map[string]bool, top bool) map[string]a
 			lower, ok := below.(map[string]any)
 			switch {
 			case !ok:
-				out[key] = cloneMap(v)
+				out[key] = CloneTree(v)
 			case keep[key]:
 				out[key] = overlay(lower, v)
 			default:
 				out[key] = merge(lower, v, nil, false)
 			}
 		default:
-			out[key] = clone(v)
+			out[key] = Clone(v)
 		}
 	}
 	return out
@@ -41,30 +41,31 @@ func merge(dst, src map[string]any, keep map[string]bool, top bool) map[string]a
 // overlay lays one layer of given values over another: objects merge key by key, everything else replaces,
 // and a null stays a null, because what it deletes are the chart's defaults further down.
 func overlay(dst, src map[string]any) map[string]any {
-	out := cloneMap(dst)
+	out := CloneTree(dst)
 	for key, v := range src {
 		upper, ok := v.(map[string]any)
 		lower, ok2 := out[key].(map[string]any)
 		if ok && ok2 {
 			out[key] = overlay(lower, upper)
 		} else {
-			out[key] = clone(v)
+			out[key] = Clone(v)
 		}
 	}
 	return out
 }
 
-func clone(v any) any {
+// Clone is a deep copy of a tree, a list or a scalar.
+func Clone(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
-		return cloneMap(v)
+		return CloneTree(v)
 	case []any:
 		if v == nil {
 			return v
 		}
 		out := make([]any, len(v))
 		for i, item := range v {
-			out[i] = clone(item)
+			out[i] = Clone(item)
 		}
 		return out
 	default:
@@ -72,11 +73,11 @@ func clone(v any) any {
 	}
 }
 
-// cloneMap is a deep copy that is never nil.
-func cloneMap(m map[string]any) map[string]any {
+// CloneTree is a deep copy of a tree that is never nil.
+func CloneTree(m map[string]any) map[string]any {
 	out := make(map[string]any, len(m))
 	for k, v := range m {
-		out[k] = clone(v)
+		out[k] = Clone(v)
 	}
 	return out
 }
