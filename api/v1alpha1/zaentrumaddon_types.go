@@ -182,6 +182,13 @@ type ZaentrumAddonStatus struct {
 	// +optional
 	LastAppliedChart *AppliedChart `json:"lastAppliedChart,omitempty"`
 
+	// Reviewed tells that the resource has been planned while it was suspended, so that somebody reads plans
+	// before they are applied: content that was published again under the same version then waits for a plan
+	// of its own. It never turns false again.
+	//
+	// +optional
+	Reviewed bool `json:"reviewed,omitempty"`
+
 	// +optional
 	Plan *Plan `json:"plan,omitempty"`
 
@@ -235,12 +242,61 @@ type Plan struct {
 	//
 	// +optional
 	Changes Changes `json:"changes,omitempty"`
+
+	// Effects say in words what installing would set off beyond the changes themselves: Jobs that run again and
+	// why, Deployments whose pods roll, claims that go with their data, values that are generated.
+	//
+	// +optional
+	// +listType=atomic
+	Effects []string `json:"effects,omitempty"`
+
+	// Warnings are what an admin should know and what forbids nothing, such as a field that differs each time
+	// the chart is rendered.
+	//
+	// +optional
+	// +listType=atomic
+	Warnings []string `json:"warnings,omitempty"`
+
+	// Inputs tell where the value of each input of ValuesSchema comes from, in document order.
+	//
+	// +optional
+	// +listType=atomic
+	Inputs []PlanInput `json:"inputs,omitempty"`
 }
 
 // Blocked tells whether the plan has violations or values errors, either of which forbids installing.
 func (p *Plan) Blocked() bool {
 	return p != nil && (len(p.Violations) > 0 || len(p.ValuesErrors) > 0)
 }
+
+// PlanInput is where the value of an input comes from.
+type PlanInput struct {
+	// Path is the dotted path of the input.
+	Path  string     `json:"path"`
+	State InputState `json:"state"`
+}
+
+// InputState is where the value of an input comes from.
+//
+// +kubebuilder:validation:Enum=set;generated;chart;default;missing;unset
+type InputState string
+
+// The states of an input.
+const (
+	// InputSet is an input that spec.values or spec.valuesFrom gives.
+	InputSet InputState = "set"
+	// InputGenerated is an input that nobody gives and the operator generated, or will.
+	InputGenerated InputState = "generated"
+	// InputFromChart is an input that nobody gives and the chart's values.yaml has.
+	InputFromChart InputState = "chart"
+	// InputDefault is an input without a value, for which the schema names a default. The default is a
+	// suggestion: it is not among the values.
+	InputDefault InputState = "default"
+	// InputMissing is an input without a value that the schema requires.
+	InputMissing InputState = "missing"
+	// InputUnset is an input without a value that may go without.
+	InputUnset InputState = "unset"
+)
 
 // PlanChart is the fetched chart.
 type PlanChart struct {
@@ -306,8 +362,24 @@ type Changes struct {
 	//
 	// +optional
 	// +listType=atomic
-	Modified []ObjectRef `json:"modified,omitempty"`
+	Modified []ModifiedObject `json:"modified,omitempty"`
 }
+
+// ModifiedObject is an object that exists and would be written to.
+type ModifiedObject struct {
+	Kind string `json:"kind"`
+	Name string `json:"name"`
+
+	// Fields are the paths of the fields that would change, sorted, such as
+	// spec.template.spec.containers[worker].image; never their values. For a Secret they are names of keys.
+	//
+	// +optional
+	// +listType=atomic
+	Fields []string `json:"fields,omitempty"`
+}
+
+// Ref names the object.
+func (m ModifiedObject) Ref() ObjectRef { return ObjectRef{Kind: m.Kind, Name: m.Name} }
 
 // ImageChange is a container whose image would be replaced.
 type ImageChange struct {

@@ -92,10 +92,10 @@ func (v *planView) printObjects(p *printer) map[string]int {
 		case len(images) > 0:
 			n["update"]++
 			t.row(style(changed, "update"), o, strings.Join(images, ", "), waitsFor(o))
-		case slices.Contains(plan.Changes.Modified, o) && o.Kind == "Job":
+		case isModified(plan.Changes.Modified, o) && o.Kind == "Job":
 			n["re-run"]++
 			t.row(style(changed, "re-run"), o, "values or pod template changed", waitsFor(o))
-		case slices.Contains(plan.Changes.Modified, o):
+		case isModified(plan.Changes.Modified, o):
 			n["update"]++
 			t.row(style(changed, "update"), o, "values or chart changed", waitsFor(o))
 		default:
@@ -390,4 +390,8 @@ func leaves(tree map[string]any, at []string) []string {
 	}
 	slices.Sort(out)
 	return out
+}
+
+func isModified(list []v1alpha1.ModifiedObject, o v1alpha1.ObjectRef) bool {
+	return slices.ContainsFunc(list, func(m v1alpha1.ModifiedObject) bool { return m.Ref() == o })
 }

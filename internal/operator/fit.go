@@ -59,11 +59,17 @@ func cutLists(s, whole *v1alpha1.ZaentrumAddonStatus, limit int) {
 	p, left := s.Plan, 0
 	p.Violations = cutText(p.Violations, limit)
 	p.ValuesErrors = cutText(p.ValuesErrors, limit)
+	p.Warnings = cutText(p.Warnings, limit)
+	p.Effects = cutText(p.Effects, limit)
+	p.Inputs = cutList(p.Inputs, limit, &left)
 	p.Objects = cutList(p.Objects, limit, &left)
 	p.Workloads = cutList(p.Workloads, limit, &left)
 	p.Changes.Added = cutList(p.Changes.Added, limit, &left)
 	p.Changes.Removed = cutList(p.Changes.Removed, limit, &left)
 	p.Changes.Modified = cutList(p.Changes.Modified, limit, &left)
+	for i := range p.Changes.Modified {
+		p.Changes.Modified[i].Fields = cutText(p.Changes.Modified[i].Fields, limit)
+	}
 	p.Changes.Images = cutList(p.Changes.Images, limit, &left)
 	s.Components = cutList(s.Components, limit, &left)
 	for i := range p.Workloads {

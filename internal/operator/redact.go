@@ -102,7 +102,14 @@ func (s *secrets) clean(status *v1alpha1.ZaentrumAddonStatus) {
 	refs(p.Objects)
 	refs(p.Changes.Added)
 	refs(p.Changes.Removed)
-	refs(p.Changes.Modified)
+	for i := range p.Changes.Modified {
+		m := &p.Changes.Modified[i]
+		text(&m.Kind, maxMessage)
+		text(&m.Name, maxMessage)
+		texts(m.Fields)
+	}
+	texts(p.Effects)
+	texts(p.Warnings)
 	for i := range p.Workloads {
 		text(&p.Workloads[i].Name, maxMessage)
 		texts(p.Workloads[i].Images)

@@ -1,0 +1,64 @@
+package engine
+
+import (
+	"context"
+
+	"zaentrum.io/zae/internal/apply"
+	"zaentrum.io/zae/internal/guard"
+	"zaentrum.io/zae/internal/manifest"
+)
+
+// Converged is the outcome of Converge.
+type Converged struct {
+	*Previewed
+	// Applied tells whether the whole set is applied and the rest pruned. It is false when the plan is
+	// blocked, when the cluster refused something, and while an object waits for its predecessor to go.
+	Applied bool
+	Report  apply.Report
+	// Pruned is what the chart no longer renders and was deleted.
+	Pruned []manifest.ID
+	// Live is what the cluster holds of the addon now, and Health how it does.
+	Live   manifest.Set
+	Health apply.Health
+}
+
+// Converge makes the cluster hold what the chart says, unless the plan is blocked.
+func (e *Engine) Converge(ctx context.Context, r Request, owner apply.Owner) (*Converged, error) {
+	previewed, err := e.Preview(ctx, r, owner)
+	if err != nil {
+		return nil, err
+	}
+	out := &Converged{Previewed: previewed, Live: previewed.Observed.Owned}
+	if !previewed.Blocked() {
+		if err := e.converge(ctx, owner, out); err != nil {
+			return nil, err
+		}
+	}
+	out.Health = apply.Assess(out.Live)
+	return out, nil
+}
+
+func (e *Engine) converge(ctx context.Context, owner apply.Owner, out *Converged) error {
+	var err error
+	if out.Report, err = e.Cluster.Apply(ctx, owner, out.Wanted, out.Observed); err != nil {
+		return err
+	}
+	if len(out.Report.Taken) > 0 { // somebody made it between the look and the write
+		taken := guard.CheckOwnership(out.Report.Taken)
+		out.Findings = append(out.Findings, taken...)
+		out.Plan.Violations = append(out.Plan.Violations, violations(taken)...)
+		return nil
+	}
+	if len(out.Report.Refused) > 0 {
+		return nil
+	}
+	out.Live = out.Report.Live
+	if !out.Report.Complete() {
+		return nil
+	}
+	if out.Pruned, err = e.Cluster.Prune(ctx, owner, out.Wanted.IDs(), out.Observed); err != nil {
+		return err
+	}
+	out.Applied = true
+	return nil
+}
