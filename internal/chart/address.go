@@ -77,14 +77,17 @@ func carried(a netip.Addr) []netip.Addr {
 	case translated.Contains(a), nat64.Contains(a):
 		out = append(out, inner(12))
 	case nat64Local.Contains(a):
-		// The operator of the network chooses where in it the IPv4 address lies (RFC 6052 §2.2). What is
-		// all zero in one reading belongs to another.
+		// The operator of the network chooses where in it the IPv4 address lies (RFC 6052 §2.2). What starts
+		// with zero in one reading belongs to another; the last one counts unless it is empty.
 		for _, v4 := range []netip.Addr{
-			netip.AddrFrom4([4]byte{b[6], b[7], b[9], b[10]}), netip.AddrFrom4([4]byte{b[7], b[9], b[10], b[11]}), inner(9), inner(12),
+			netip.AddrFrom4([4]byte{b[6], b[7], b[9], b[10]}), netip.AddrFrom4([4]byte{b[7], b[9], b[10], b[11]}), inner(9),
 		} {
 			if v4.As4()[0] != 0 {
 				out = append(out, v4)
 			}
+		}
+		if v4 := inner(12); !v4.IsUnspecified() || len(out) == 1 {
+			out = append(out, v4)
 		}
 	case sixToFour.Contains(a):
 		out = append(out, inner(2))

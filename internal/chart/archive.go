@@ -3,8 +3,10 @@ package chart
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"errors"
+	"fmt"
 	"io"
 	"path"
 	"strconv"
@@ -29,29 +31,35 @@ type file struct {
 	data []byte
 }
 
-// budget is what is left of the limits while a chart is unpacked.
+// budget is what is left of the limits while a chart is unpacked, with everything bundled in it.
 type budget struct {
 	bytes   int64
 	entries int
 	raw     int64 // headers and padding included, generously, or an archive of nothing but headers never ends
 }
 
+const maxRaw = 2*maxUnpacked + maxEntries*1024
+
 func newBudget() *budget {
-	return &budget{bytes: maxUnpacked, entries: maxEntries, raw: 2*maxUnpacked + maxEntries*1024}
+	return &budget{bytes: maxUnpacked, entries: maxEntries, raw: maxRaw}
 }
 
 func (b *budget) entry() error {
 	if b.entries--; b.entries < 0 {
-		return fault.New(fault.Chart, "chart archive has more than %d entries", maxEntries)
+		return fault.New(fault.Chart, "a chart archive of at least %d entries is over the limit of %d", maxEntries-b.entries, maxEntries)
 	}
 	return nil
 }
 
 func (b *budget) take(n int64) error {
 	if b.bytes -= n; b.bytes < 0 {
-		return fault.New(fault.Chart, "chart archive unpacks to more than the limit of %s", size(maxUnpacked))
+		return tooLarge(maxUnpacked - b.bytes)
 	}
 	return nil
+}
+
+func tooLarge(unpacked int64) *fault.Fault {
+	return fault.New(fault.Chart, "a chart archive that unpacks to at least %s is over the limit of %s", size(unpacked), size(maxUnpacked)).WithHint(hintSize)
 }
 
 // unpack reads a chart archive: a gzipped tar with everything below one folder, whatever its name. at says
@@ -77,7 +85,7 @@ func unpack(archive []byte, at string, b *budget) ([]file, error) {
 		}
 		if err != nil {
 			if raw.N <= 0 {
-				return nil, fault.New(fault.Chart, "chart archive unpacks to more than the limit of %s", size(maxUnpacked))
+				return nil, tooLarge(maxRaw)
 			}
 			return nil, broken(at)
 		}
@@ -146,7 +154,7 @@ func refuseName(name string) string {
 	case name == "":
 		return "has no name"
 	case len(name) > maxPath:
-		return "has a path that is too long"
+		return fmt.Sprintf("has a path of %d bytes, over the limit of %d", len(name), maxPath)
 	case strings.HasPrefix(name, "/"):
 		return "has an absolute path"
 	case strings.Contains(name, `\`), len(name) > 1 && name[1] == ':':
@@ -167,14 +175,8 @@ func badEntry(at, name, why string) *fault.Fault {
 }
 
 func broken(at string) *fault.Fault {
-	return fault.New(fault.Chart, "chart archive: %s is not a complete gzipped tar", cmpOr(strings.TrimSuffix(at, ": "), "the file"))
-}
-
-func cmpOr(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
+	return fault.New(fault.Chart, "chart archive: %s is not a complete gzipped tar", cmp.Or(strings.TrimSuffix(at, ": "), "the file")).
+		WithHint("pack the chart with helm package")
 }
 
 // printable is a name from a chart, fit for a terminal.

@@ -3,19 +3,15 @@ package chart
 import (
 	"context"
 	"crypto/sha256"
-	"crypto/tls"
 	"crypto/x509"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
-	"net/http"
 	"net/netip"
 	"sync"
-	"syscall"
 	"time"
-
-	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
 	"zaentrum.io/zae/api/v1alpha1"
 	"zaentrum.io/zae/internal/fault"
@@ -43,10 +39,39 @@ type FetcherOptions struct {
 	Deny func(netip.Addr) (why string, denied bool)
 	// Timeout of one fetch with all its requests; 0 is DefaultTimeout.
 	Timeout time.Duration
-	// Now is the clock by which the cache knows what was used last; nil is time.Now.
+	// Proxy is the URL of a proxy, http://host:port or https://host:port, that all requests go through, apart
+	// from those to AllowLoopback; empty for none, whatever the environment says. What it connects to is out
+	// of the guard's sight: it must refuse the same addresses.
+	Proxy string
+	// Now is the clock; nil is time.Now.
 	Now func() time.Time
+	// Sleep waits before a request is sent again; nil waits that long, or until the context ends.
+	Sleep func(context.Context, time.Duration) error
+	// Random spreads such requests: a number in [0, 1), asked for from several goroutines; nil is rand.Float64.
+	Random func() float64
 
-	roots *x509.CertPool // instead of the system's; for tests
+	// For tests:
+	roots    *x509.CertPool        // instead of the system's
+	resolver *net.Resolver         // instead of the system's
+	outside  func(netip.Addr) bool // addresses of this machine that stand for some outside
+}
+
+func (o *FetcherOptions) defaults() {
+	if o.CacheBytes <= 0 {
+		o.CacheBytes = DefaultCacheBytes
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = DefaultTimeout
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Sleep == nil {
+		o.Sleep = sleep
+	}
+	if o.Random == nil {
+		o.Random = rand.Float64
+	}
 }
 
 // Fetcher fetches chart archives. It is safe for use by several goroutines.
@@ -84,18 +109,10 @@ type Archive struct {
 
 // NewFetcher makes a fetcher. Close it when it is no longer needed.
 func NewFetcher(o FetcherOptions) (*Fetcher, error) {
-	c, err := newCourier(o.AllowLoopback, o.Deny, o.roots)
+	o.defaults()
+	c, err := newCourier(o)
 	if err != nil {
 		return nil, err
-	}
-	if o.CacheBytes <= 0 {
-		o.CacheBytes = DefaultCacheBytes
-	}
-	if o.Timeout <= 0 {
-		o.Timeout = DefaultTimeout
-	}
-	if o.Now == nil {
-		o.Now = time.Now
 	}
 	store, err := newStore(o.CacheDir, o.CacheBytes, o.Now)
 	if err != nil {
@@ -142,7 +159,7 @@ func (f *Fetcher) Fetch(ctx context.Context, src v1alpha1.ChartSource) (*Archive
 	case <-fl.done:
 		return fl.archive, fl.err
 	case <-ctx.Done():
-		return nil, fault.New(fault.Registry, "chart %s: fetching was given up", w).Because(ctx.Err())
+		return nil, fault.New(fault.Registry, "chart %s: fetching was given up", w).WithHint(hintWait).Because(ctx.Err())
 	}
 }
 
@@ -162,7 +179,7 @@ func (f *Fetcher) join(w wish) (*flight, error) {
 	f.running.Go(func() {
 		ctx, cancel := context.WithTimeout(f.base, f.timeout)
 		defer cancel()
-		fl.archive, fl.err = f.fetch(ctx, w)
+		fl.archive, fl.err = f.fetch(f.courier.retries.within(ctx, f.timeout), w)
 		f.mu.Lock()
 		delete(f.flights, key)
 		f.mu.Unlock()
@@ -277,80 +294,4 @@ func mismatch(w wish, got record) *fault.Fault {
 func digestOf(data []byte) string {
 	sum := sha256.Sum256(data)
 	return "sha256:" + hex.EncodeToString(sum[:])
-}
-
-// statusError is an answer that is not the one asked for.
-type statusError struct{ status int }
-
-func (e *statusError) Error() string { return fmt.Sprintf("status %d", e.status) }
-
-// explain makes the fault of an error on the way, without its text, which may carry a URL. outage tells
-// whether the registry failed, as opposed to having answered or being refused by us.
-func (f *Fetcher) explain(w wish, err error) (flt *fault.Fault, outage bool) {
-	var own *fault.Fault
-	if errors.As(err, &own) {
-		return own, false
-	}
-	var no *refusal
-	if errors.As(err, &no) {
-		return fault.New(fault.Chart, "chart %s: %s", w, no.why).Because(err), false
-	}
-	if status := statusOf(err); status != 0 {
-		return f.explainStatus(w, status, err)
-	}
-	return fault.New(fault.Registry, "chart registry %s %s", w.ref.Host, f.trouble(err)).Because(err), true
-}
-
-func statusOf(err error) int {
-	var se *statusError
-	if errors.As(err, &se) {
-		return se.status
-	}
-	var te *transport.Error
-	if errors.As(err, &te) {
-		return te.StatusCode
-	}
-	return 0
-}
-
-func (f *Fetcher) explainStatus(w wish, status int, err error) (*fault.Fault, bool) {
-	switch {
-	case status == http.StatusNotFound || status == http.StatusGone:
-		return fault.New(fault.ChartMissing, "chart %s not found", w).Because(err), false
-	case status == http.StatusUnauthorized || status == http.StatusForbidden:
-		return fault.New(fault.ChartMissing, "chart %s not found, or not public", w).
-			WithHint("charts are fetched anonymously: make the chart public, or serve it from a registry that lets anonymous clients read").Because(err), false
-	case status >= 500 || status == http.StatusTooManyRequests || status == http.StatusRequestTimeout:
-		return fault.New(fault.Registry, "chart registry %s answered with status %d", w.ref.Host, status).Because(err), true
-	default:
-		return fault.New(fault.Registry, "chart registry %s answered with status %d", w.ref.Host, status).Because(err), false
-	}
-}
-
-// trouble is what kind of network failure err is.
-func (f *Fetcher) trouble(err error) string {
-	var dns *net.DNSError
-	var cert *tls.CertificateVerificationError
-	var record tls.RecordHeaderError
-	var ne net.Error
-	switch {
-	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Sprintf("did not answer within %s", f.timeout)
-	case errors.Is(err, context.Canceled):
-		return "was not waited for"
-	case errors.As(err, &dns) && dns.IsNotFound:
-		return "cannot be reached: no such host"
-	case errors.As(err, &dns):
-		return "cannot be reached: its name cannot be looked up"
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return "cannot be reached: connection refused"
-	case errors.As(err, &cert):
-		return "cannot be trusted: its TLS certificate is not valid"
-	case errors.As(err, &record):
-		return "does not speak https"
-	case errors.As(err, &ne) && ne.Timeout():
-		return "did not answer in time"
-	default:
-		return "failed: the connection broke or the answer could not be understood"
-	}
 }

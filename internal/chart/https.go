@@ -48,7 +48,7 @@ func (f *Fetcher) fetchHTTPS(ctx context.Context, w wish, known []record) ([]byt
 		return nil, record{}, err
 	}
 	if len(body) == 0 {
-		return nil, record{}, fault.New(fault.Chart, "chart %s: the archive is empty", w)
+		return nil, record{}, fault.New(fault.Chart, "chart %s: the archive is empty", w).WithHint("check that the link leads to a packed chart")
 	}
 	rec := record{
 		Archive:      digestOf(body),

@@ -116,7 +116,7 @@ func TestErrorsCarryNoQuery(t *testing.T) {
 		"too much, not announced": {func(w http.ResponseWriter, _ *http.Request) {
 			w.(http.Flusher).Flush()
 			_, _ = w.Write([]byte(big))
-		}, fault.Chart, "more than 10 MiB"},
+		}, fault.Chart, "at least 10.0 MiB (10485761 bytes) is over the limit of 10 MiB"},
 		"plain http": {func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://example.org/?"+secret, http.StatusFound)
 		}, fault.Chart, "another scheme"},

@@ -119,8 +119,11 @@ func load(files []file, b *budget) (*Chart, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.Sort(l.crds)
 	m := h.Metadata
+	if err := checkKubeVersion(m.KubeVersion); err != nil {
+		return nil, err
+	}
+	slices.Sort(l.crds)
 	c := &Chart{
 		Name:        m.Name,
 		Version:     m.Version,
@@ -137,6 +140,20 @@ func load(files []file, b *budget) (*Chart, error) {
 		weight:      maxUnpacked - b.bytes,
 	}
 	return c, nil
+}
+
+// KubeVersion is the Kubernetes version that charts see and are checked against, whatever the cluster's is, so
+// that a chart is the same everywhere.
+const KubeVersion = "v1.37.0"
+
+// checkKubeVersion refuses a chart that is not for KubeVersion, as Helm does. Like Helm, it is asked about the
+// outermost chart only: a bundled one may be off, or may name a range that its vendor no longer keeps.
+func checkKubeVersion(constraint string) error {
+	if constraint == "" || chartutil.IsCompatibleRange(constraint, KubeVersion) {
+		return nil
+	}
+	return unusable("", "Chart.yaml: kubeVersion: the chart requires %s, which Kubernetes %s is not", printable(constraint), KubeVersion).
+		WithHint("take a version of the chart that is for Kubernetes %s", KubeVersion)
 }
 
 // valueKeys are the keys under which the bundled charts get their values.
@@ -164,7 +181,7 @@ type loading struct {
 // their limits and number types.
 func (l *loading) chart(files []file, at string, depth int) (*helmchart.Chart, error) {
 	if depth > maxNesting {
-		return nil, unusable(at, "charts within charts deeper than %d", maxNesting)
+		return nil, unusable(at, "charts within charts %d deep, over the limit of %d", depth, maxNesting)
 	}
 	slices.SortFunc(files, func(a, b file) int { return strings.Compare(a.name, b.name) })
 	var own []*loader.BufferedFile

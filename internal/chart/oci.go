@@ -31,7 +31,7 @@ func (f *Fetcher) fetchOCI(ctx context.Context, w wish, known []record) ([]byte,
 		remote.WithAuth(authn.Anonymous), // never the credentials of our surroundings
 		remote.WithTransport(f.courier),
 		remote.WithUserAgent(userAgent),
-		remote.WithRetryBackoff(remote.Backoff{Duration: time.Millisecond, Steps: 1}), // whoever asks for charts tries again
+		remote.WithRetryBackoff(remote.Backoff{Duration: time.Millisecond, Steps: 1}), // the courier tries again
 		remote.WithRetryStatusCodes(),
 	)
 	if err != nil {
@@ -73,7 +73,7 @@ func (f *Fetcher) fetchOCI(ctx context.Context, w wish, known []record) ([]byte,
 		return nil, record{}, err
 	}
 	if got := digestOf(data); got != rec.Archive {
-		return nil, record{}, fault.New(fault.Registry, "chart registry %s sent other content than its manifest names", w.ref.Host)
+		return nil, record{}, registryFault(w, "sent other content than its manifest names").WithHint("push the chart again")
 	}
 	f.cache.keep(rec.Archive, data)
 	return data, rec, nil
@@ -101,7 +101,7 @@ func chartLayer(w wish, manifest []byte) (v1.Descriptor, error) {
 		Manifests []any           `json:"manifests"`
 	}
 	if err := json.Unmarshal(manifest, &m); err != nil {
-		return v1.Descriptor{}, fault.New(fault.Chart, "chart %s: the registry's manifest cannot be read", w).Because(err)
+		return v1.Descriptor{}, fault.New(fault.Chart, "chart %s: the registry's manifest cannot be read", w).WithHint("push the chart again").Because(err)
 	}
 	var found []v1.Descriptor
 	for _, l := range m.Layers {
@@ -119,7 +119,7 @@ func chartLayer(w wish, manifest []byte) (v1.Descriptor, error) {
 	case found[0].Digest.Algorithm != "sha256":
 		return v1.Descriptor{}, notAChart(w, "names its chart by another digest than sha256")
 	case found[0].Size > maxResponse:
-		return v1.Descriptor{}, fault.New(fault.Chart, "chart %s: an archive of %s is over the limit of %s", w, size(found[0].Size), size(maxResponse))
+		return v1.Descriptor{}, fault.New(fault.Chart, "chart %s: an archive of %s is over the limit of %s", w, size(found[0].Size), size(maxResponse)).WithHint(hintSize)
 	}
 	return found[0], nil
 }

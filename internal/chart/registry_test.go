@@ -2,6 +2,7 @@ package chart
 
 import (
 	"bytes"
+	"context"
 	"crypto/x509"
 	"encoding/json"
 	"fmt"
@@ -176,6 +177,9 @@ func fetcher(t testing.TB, o FetcherOptions, servers ...*server) *Fetcher {
 	}
 	if o.Timeout == 0 {
 		o.Timeout = 10 * time.Second
+	}
+	if o.Sleep == nil {
+		o.Sleep = func(context.Context, time.Duration) error { return nil }
 	}
 	f, err := NewFetcher(o)
 	if err != nil {

@@ -3,12 +3,12 @@ package chart
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"strings"
 	"syscall"
 	"time"
@@ -18,14 +18,25 @@ const (
 	maxResponse  = 10 << 20 // bytes of one response's body (decisions §8)
 	maxHeaders   = 256 << 10
 	maxRedirects = 10
+	dialTimeout  = 10 * time.Second
 )
 
 // refusal is our own decision not to go on. Its text is ours, so it may be shown.
-type refusal struct{ why string }
+type refusal struct{ why, hint string }
 
 func (r *refusal) Error() string { return r.why }
 
-func refuse(format string, args ...any) *refusal { return &refusal{fmt.Sprintf(format, args...)} }
+func refuse(hint, format string, args ...any) *refusal {
+	return &refusal{fmt.Sprintf(format, args...), hint}
+}
+
+// The ways out of a refusal.
+const (
+	hintAddress = "serve the chart from a registry on a public or private network address"
+	hintScheme  = "serve the chart, and everything its address leads to, over https"
+	hintSize    = "leave out of the chart what it does not need"
+	hintCircle  = "give the address that the redirects end at"
+)
 
 // courier is the one way to the network: every request of every protocol, every hop of a redirect and every
 // connection goes through it. It follows redirects itself, so that the rules for them are the same whoever
@@ -36,11 +47,25 @@ type courier struct {
 	// loopback are the host:port that may be, and must be, loopback, and may be plain http.
 	loopback map[string]bool
 	deny     func(netip.Addr) (string, bool)
+	retries  retries
+	proxy    *url.URL // nil for none
+	outside  func(netip.Addr) bool
+	resolver *net.Resolver // nil for the system's
 }
 
-func newCourier(loopback []string, deny func(netip.Addr) (string, bool), roots *x509.CertPool) (*courier, error) {
-	c := &courier{loopback: make(map[string]bool, len(loopback)), deny: deny}
-	for _, hostport := range loopback {
+func newCourier(o FetcherOptions) (*courier, error) {
+	c := &courier{
+		loopback: make(map[string]bool, len(o.AllowLoopback)),
+		deny:     o.Deny,
+		retries:  retries{o.Now, o.Sleep, o.Random},
+		outside:  o.outside,
+		resolver: o.resolver,
+	}
+	var err error
+	if c.proxy, err = proxyOf(o.Proxy); err != nil {
+		return nil, err
+	}
+	for _, hostport := range o.AllowLoopback {
 		host, port, err := net.SplitHostPort(hostport)
 		if err != nil || host == "" || port == "" {
 			return nil, fmt.Errorf("loopback registry %q: want host:port", hostport)
@@ -48,9 +73,10 @@ func newCourier(loopback []string, deny func(netip.Addr) (string, bool), roots *
 		c.loopback[strings.ToLower(hostport)] = true
 	}
 	c.base = &http.Transport{
-		Proxy:                  nil, // a proxy would resolve and connect out of the guard's sight
+		Proxy:                  c.proxyFor,
+		OnProxyConnectResponse: proxyAnswered,
 		DialContext:            c.dial,
-		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots},
+		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.roots},
 		TLSHandshakeTimeout:    10 * time.Second,
 		ResponseHeaderTimeout:  20 * time.Second,
 		MaxResponseHeaderBytes: maxHeaders,
@@ -67,22 +93,29 @@ func newCourier(loopback []string, deny func(netip.Addr) (string, bool), roots *
 // dial connects to addr unless the address it resolves to, checked when the socket is about to connect, is
 // refused. A name that resolves to several addresses may still connect to one that is not.
 func (c *courier) dial(ctx context.Context, network, addr string) (net.Conn, error) {
+	if c.proxy != nil && addr == hostport(c.proxy) {
+		return dialProxy(ctx, network, addr)
+	}
 	listed := c.loopback[addr]
 	d := net.Dialer{
-		Timeout: 10 * time.Second,
+		Timeout:  dialTimeout,
+		Resolver: c.resolver,
 		ControlContext: func(_ context.Context, _, address string, _ syscall.RawConn) error {
 			ap, err := netip.ParseAddrPort(address)
 			if err != nil {
-				return refuse("refusing to connect: not an address")
+				return refuse(hintAddress, "refusing to connect: not an address")
 			}
 			if listed {
 				if ap.Addr().Unmap().IsLoopback() {
 					return nil
 				}
-				return refuse("refusing to connect: %s is configured as a loopback registry and is none", addr)
+				return refuse("take it off the loopback registries", "refusing to connect: %s is configured as a loopback registry and is none", addr)
+			}
+			if c.outside != nil && c.outside(ap.Addr()) {
+				return nil
 			}
 			if why := refuseAddress(ap.Addr(), c.deny); why != "" {
-				return refuse("refusing to connect to %s: charts are not fetched from there", why)
+				return refuseTo(why)
 			}
 			return nil
 		},
@@ -90,12 +123,16 @@ func (c *courier) dial(ctx context.Context, network, addr string) (net.Conn, err
 	return d.DialContext(ctx, network, addr)
 }
 
+func refuseTo(why string) *refusal {
+	return refuse(hintAddress, "refusing to connect to %s: charts are not fetched from there", why)
+}
+
 func (c *courier) checkRedirect(req *http.Request, via []*http.Request) error {
 	if len(via) > maxRedirects {
-		return refuse("redirected more than %d times", maxRedirects)
+		return refuse(hintCircle, "redirected more than %d times", maxRedirects)
 	}
 	if !c.mayUse(req) {
-		return refuse("redirected to another scheme than https")
+		return refuse(hintScheme, "redirected to another scheme than https")
 	}
 	req.Header.Del("Referer") // it would carry the query of the hop before
 	req.URL.User = nil
@@ -108,18 +145,19 @@ func (c *courier) mayUse(req *http.Request) bool {
 	case "https":
 		return true
 	case "http":
-		return c.loopback[hostport(req)]
+		return c.loopback[hostport(req.URL)]
 	default:
 		return false
 	}
 }
 
-func hostport(req *http.Request) string {
-	port := req.URL.Port()
+// hostport is what is dialed for a URL.
+func hostport(u *url.URL) string {
+	port := u.Port()
 	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[req.URL.Scheme]
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
 	}
-	return net.JoinHostPort(strings.ToLower(req.URL.Hostname()), port)
+	return net.JoinHostPort(strings.ToLower(u.Hostname()), port)
 }
 
 // RoundTrip sends a request and follows its redirects. The registry client tries plain http for hosts that
@@ -132,12 +170,21 @@ func (c *courier) RoundTrip(req *http.Request) (*http.Response, error) {
 	return c.client.Do(req)
 }
 
-// hop sends one request, redirected or not.
+// hop sends one request, redirected or not, again when that may help.
 type hop struct{ c *courier }
 
 func (h hop) RoundTrip(req *http.Request) (*http.Response, error) {
+	return h.c.retries.do(req, h.once)
+}
+
+func (h hop) once(req *http.Request) (*http.Response, error) {
 	if !h.c.mayUse(req) {
-		return nil, refuse("refusing another scheme than https")
+		return nil, refuse(hintScheme, "refusing another scheme than https")
+	}
+	if h.c.proxy != nil && !h.c.loopback[hostport(req.URL)] {
+		if why := refuseHost(req.URL.Hostname(), h.c.deny); why != "" {
+			return nil, refuseTo(why)
+		}
 	}
 	resp, err := h.c.base.RoundTrip(req)
 	if err != nil {
@@ -145,7 +192,7 @@ func (h hop) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	if req.Method != http.MethodHead && resp.ContentLength > maxResponse {
 		_ = resp.Body.Close() // nothing was read from it
-		return nil, refuse("a response of %s is over the limit of %s", size(resp.ContentLength), size(maxResponse))
+		return nil, refuse(hintSize, "a response of %s is over the limit of %s", size(resp.ContentLength), size(maxResponse))
 	}
 	resp.Body = &limited{body: resp.Body, left: maxResponse}
 	return resp, nil
@@ -164,7 +211,7 @@ func (l *limited) Read(p []byte) (int, error) {
 	n, err := l.body.Read(p)
 	l.left -= int64(n)
 	if l.left < 0 {
-		return 0, refuse("a response of more than %s is over the limit", size(maxResponse))
+		return 0, refuse(hintSize, "a response of at least %s is over the limit of %s", size(maxResponse-l.left), size(maxResponse))
 	}
 	return n, err
 }

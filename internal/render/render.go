@@ -17,9 +17,8 @@ import (
 	layers "zaentrum.io/zae/internal/values"
 )
 
-// KubeVersion is the Kubernetes version that templates see, whatever the cluster's is, so that a chart
-// renders the same everywhere.
-const KubeVersion = "v1.37.0"
+// KubeVersion is the Kubernetes version that templates see.
+const KubeVersion = chart.KubeVersion
 
 const (
 	kubeMajor   = "1"
