@@ -9,23 +9,59 @@ import (
 )
 
 const (
-	maxGroupDepth = 16   // groups inside groups; what is deeper is one JSON input
-	maxGroupPath  = 2000 // bytes of a group's path, which all its inputs repeat; with more it is one JSON input
-	maxInputs     = 1000 // inputs after which groups are no longer opened
+	maxGroupDepth = 16        // groups inside groups; what is deeper is one JSON input
+	maxGroupPath  = 500       // bytes of a group's path, which all its inputs repeat; with more it is one JSON input
+	maxInputs     = 1000      // inputs after which groups are no longer opened
+	maxText       = 1 << 20   // bytes of all inputs together, after which groups are no longer opened and texts are left out
+	maxLooks      = 2_000_000 // schemas looked at, altogether; with more the schema is refused
 )
 
 // describer lists inputs. It never leaves one out: what it cannot open is one JSON input.
 type describer struct {
-	graph  *graph
-	inputs []Input
-	groups []Group
+	inputs  []Input
+	details []detail
+	groups  []Group
+	rules   map[string][]condition // by path, of what is required on a condition
+	views   map[*subschema]view    // of one schema
+	looks   int
+	hints   int
+	text    int
 }
+
+// detail is what a schema keeps of an input besides.
+type detail struct {
+	path []string
+	when []condition
+}
+
+// look counts the work of reading a view.
+func (d *describer) look(n int) {
+	if d.looks += 1 + n; d.looks > maxLooks {
+		panic(tooInvolved{})
+	}
+}
+
+// tooInvolved is what look panics with; describe recovers it.
+type tooInvolved struct{}
 
 // view is all schemas that apply to one value: a schema, where its $ref leads, and what its allOf holds.
 type view []*subschema
 
 // view is never empty and holds each schema once, in document order.
 func (d *describer) view(list ...*subschema) view {
+	if len(list) != 1 {
+		return d.gather(list)
+	}
+	v, known := d.views[list[0].target]
+	if !known {
+		v = d.gather(list)
+		d.views[list[0].target] = v
+	}
+	d.look(len(v))
+	return v
+}
+
+func (d *describer) gather(list []*subschema) view {
 	var out view
 	seen := map[*subschema]bool{}
 	var visit func(s *subschema)
@@ -35,6 +71,7 @@ func (d *describer) view(list ...*subschema) view {
 		}
 		seen[s] = true
 		out = append(out, s)
+		d.look(len(s.kids["allOf"]))
 		for _, k := range s.kids["allOf"] {
 			visit(k.sub)
 		}
@@ -52,6 +89,7 @@ func (d *describer) alternatives(v view) view {
 	var visit func(v view)
 	visit = func(v view) {
 		for _, s := range v {
+			d.look(0)
 			for _, keyword := range []string{"anyOf", "oneOf", "then", "else", "dependencies", "if"} {
 				for _, k := range s.kids[keyword] {
 					if sub := k.sub.target; !seen[sub] {
@@ -83,6 +121,7 @@ func (d *describer) properties(v, alternatives view) []property {
 	index := map[string]int{}
 	gather := func(v view, put func(p *property, s *subschema)) {
 		for _, s := range v {
+			d.look(len(s.kids["properties"]))
 			for _, k := range s.kids["properties"] {
 				i, ok := index[k.key]
 				if !ok {
@@ -108,13 +147,25 @@ type place struct {
 	secret        bool // something around is writeOnly
 	unaddressable bool
 	around        []view
+	when          []condition // under which something around is required
 }
 
-func (d *describer) describe(root view) error {
+func (d *describer) describe(root view) (err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case tooInvolved:
+			err = invalid("", "takes too long to read")
+		default:
+			panic(r)
+		}
+	}()
 	return d.object(root, d.properties(root, d.alternatives(root)), place{required: true})
 }
 
 func (d *describer) object(v view, properties []property, at place) error {
+	d.conditions(v, at.path)
+	required := d.required(v)
 	for _, p := range properties {
 		if len(at.path) == 0 && p.name == v1alpha1.PlatformKey {
 			continue // the operator's, nobody gives it
@@ -122,7 +173,7 @@ func (d *describer) object(v view, properties []property, at place) error {
 		inside := at
 		inside.path = append(slices.Clone(at.path), p.name)
 		inside.around = append(slices.Clone(at.around), v)
-		inside.inGroup = v.requires(p.name)
+		inside.inGroup = required[p.name]
 		inside.unaddressable = at.unaddressable || p.name == "" || strings.Contains(p.name, ".")
 		list := p.declared
 		if len(list) == 0 {
@@ -130,6 +181,10 @@ func (d *describer) object(v view, properties []property, at place) error {
 			inside.conditional = true
 		}
 		inside.required = at.required && inside.inGroup && !inside.conditional
+		inside.when = d.rules[ruleKey(inside.path)]
+		if inside.inGroup && !inside.conditional {
+			inside.when = append(slices.Clone(inside.when), at.when...)
+		}
 		if err := d.value(d.view(list...), d.view(p.alternative...), inside); err != nil {
 			return err
 		}
@@ -139,6 +194,12 @@ func (d *describer) object(v view, properties []property, at place) error {
 
 // value lists the input or inputs that one property is. more are schemas that may apply to it besides v.
 func (d *describer) value(v, more view, at place) error {
+	d.look(fieldsPerView * (len(v) + len(more)))
+	for _, s := range v {
+		if list := s.src.field("enum"); list != nil {
+			d.look(fieldsPerView * len(list.items))
+		}
+	}
 	if v.forbidden() {
 		return nil
 	}
@@ -149,15 +210,15 @@ func (d *describer) value(v, more view, at place) error {
 	}
 	path := strings.Join(at.path, ".")
 	kind := v.kind(at.secret || generate != "")
-	if kind == "object" && len(at.path) <= maxGroupDepth && len(path) <= maxGroupPath && len(d.inputs) < maxInputs && !v.repeats(at.around) {
+	if kind == "object" && len(at.path) <= maxGroupDepth && len(path) <= maxGroupPath && len(d.inputs) < maxInputs && d.text < maxText && !d.repeats(v, at.around) {
 		properties := d.properties(v, append(d.alternatives(v), d.view(more...)...))
 		declared := slices.ContainsFunc(properties, func(p property) bool { return len(p.declared) > 0 })
 		if declared {
 			before := len(d.inputs)
 			d.groups = append(d.groups, Group{
 				Path:        path,
-				Title:       v.text("title"),
-				Description: v.text("description"),
+				Title:       d.told(v.text("title")),
+				Description: d.told(v.text("description")),
 				Required:    at.required,
 				Open:        v.open(),
 			})
@@ -171,24 +232,45 @@ func (d *describer) value(v, more view, at place) error {
 		}
 	}
 	d.inputs = append(d.inputs, d.input(v, more, at, path, kind, generate))
+	d.details = append(d.details, detail{at.path, at.when})
 	return nil
 }
 
+// fieldsPerView is about how often each schema of a view is asked for something when an input is described.
+const fieldsPerView = 4
+
+// told is a text of the schema as long as there is room for it: texts that references repeat without end are
+// left out.
+func (d *describer) told(text string) string {
+	if d.text += len(text); d.text > maxText {
+		return ""
+	}
+	return text
+}
+
+// room tells whether a value of the schema may be repeated in an input.
+func (d *describer) room(n *node) bool {
+	values, bytes := n.bulk()
+	d.text += 8*values + bytes
+	return d.text <= maxText
+}
+
 func (d *describer) input(v, more view, at place, path, kind, generate string) Input {
+	d.text += len(path)
 	in := Input{
 		Path:             path,
+		Group:            strings.Join(at.path[:len(at.path)-1], "."),
 		Type:             kind,
-		Title:            v.text("title"),
-		Description:      v.text("description"),
+		Title:            d.told(v.text("title")),
+		Description:      d.told(v.text("description")),
 		Required:         at.required,
 		RequiredInGroup:  at.inGroup,
 		Conditional:      at.conditional,
-		Enum:             v.enum(),
 		Secret:           at.secret,
 		Generate:         generate,
 		Unaddressable:    at.unaddressable,
-		Format:           v.text("format"),
-		Pattern:          v.text("pattern"),
+		Format:           d.told(v.text("format")),
+		Pattern:          d.told(v.text("pattern")),
 		MinLength:        v.number("minLength"),
 		MaxLength:        v.number("maxLength"),
 		Minimum:          v.number("minimum"),
@@ -197,16 +279,34 @@ func (d *describer) input(v, more view, at place, path, kind, generate string) I
 		ExclusiveMaximum: v.number("exclusiveMaximum"),
 		MultipleOf:       v.number("multipleOf"),
 	}
+	if !in.Required {
+		in.RequiredWhen = d.told(say(at.when))
+	}
+	if d.roomForEnum(v) {
+		in.Enum = v.enum()
+	}
 	switch kind {
 	case TypeString, TypeInteger, TypeNumber, TypeBoolean:
 	default:
 		in.Type = TypeJSON
 		in.HoldsSecrets = slices.ContainsFunc(append(slices.Clone(v), more...), func(s *subschema) bool { return s.secrets })
 	}
-	if n := v.first("default"); n != nil && !in.Secret && !in.HoldsSecrets {
+	if n := v.first("default"); n != nil && !in.Secret && !in.HoldsSecrets && d.room(n) {
 		in.Default = n.value()
 	}
 	return in
+}
+
+// roomForEnum tells whether the allowed values may be repeated in an input.
+func (d *describer) roomForEnum(v view) bool {
+	for _, s := range v {
+		for _, keyword := range []string{"const", "enum"} {
+			if n := s.src.field(keyword); n != nil && !d.room(n) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // first is the first value of a keyword, as the document has it.
@@ -244,6 +344,24 @@ func (v view) forbidden() bool {
 	return slices.ContainsFunc(v, func(s *subschema) bool { return s.src.kind == kindBool && !s.src.truth })
 }
 
+// required are the names that the object's schemas require.
+func (d *describer) required(v view) map[string]bool {
+	out := map[string]bool{}
+	for _, s := range v {
+		list := s.src.field("required")
+		if list == nil {
+			continue
+		}
+		d.look(len(list.items))
+		for _, item := range list.items {
+			if item.kind == kindString {
+				out[item.text] = true
+			}
+		}
+	}
+	return out
+}
+
 func (v view) requires(name string) bool {
 	return slices.ContainsFunc(v, func(s *subschema) bool {
 		list := s.src.field("required")
@@ -274,12 +392,13 @@ func (v view) open() bool {
 }
 
 // repeats tells whether a schema with properties is one of those around: a schema that contains itself.
-func (v view) repeats(around []view) bool {
+func (d *describer) repeats(v view, around []view) bool {
 	for _, s := range v {
 		if len(s.kids["properties"]) == 0 {
 			continue
 		}
 		for _, outer := range around {
+			d.look(len(outer) / 8)
 			if slices.Contains(outer, s) {
 				return true
 			}
@@ -408,15 +527,27 @@ func common(a, b []string) []string {
 // enum are the values that every schema which lists values lists; nil when none does.
 func (v view) enum() []any {
 	var out []any
+	var names []string // of the values in out
 	listed := false
 	keep := func(values []any) {
+		have := make([]string, len(values))
+		known := make(map[string]bool, len(values))
+		for i, value := range values {
+			have[i] = nameOf(value)
+			known[have[i]] = true
+		}
 		if !listed {
-			out, listed = values, true
+			out, names, listed = values, have, true
 			return
 		}
-		out = slices.DeleteFunc(out, func(have any) bool {
-			return !slices.ContainsFunc(values, func(other any) bool { return same(have, other) })
-		})
+		var both []any
+		var bothNames []string
+		for i, name := range names {
+			if known[name] {
+				both, bothNames = append(both, out[i]), append(bothNames, name)
+			}
+		}
+		out, names = both, bothNames
 	}
 	for _, s := range v {
 		if n := s.src.field("const"); n != nil {
@@ -429,11 +560,13 @@ func (v view) enum() []any {
 	return out
 }
 
-func same(a, b any) bool {
-	x, err := json.Marshal(a)
+// nameOf is a text that equal values share.
+func nameOf(v any) string {
+	text, err := json.Marshal(v)
 	if err != nil {
-		return false
+		return "?"
 	}
-	y, err := json.Marshal(b)
-	return err == nil && string(x) == string(y)
+	return string(text)
 }
+
+func same(a, b any) bool { return nameOf(a) == nameOf(b) }

@@ -25,6 +25,8 @@ const (
 type Input struct {
 	// Path is the dotted path in the values.
 	Path string `json:"path"`
+	// Group is the path of the group the input is in; empty at the root.
+	Group string `json:"group,omitempty"`
 	// Type is one of the types above.
 	Type        string `json:"type"`
 	Title       string `json:"title,omitempty"`
@@ -36,6 +38,9 @@ type Input struct {
 	// RequiredInGroup tells that the object the input is in requires it: it must be given as soon as that
 	// object is. The same as Required for an input at the root.
 	RequiredInGroup bool `json:"requiredInGroup"`
+	// RequiredWhen says in words when the input is required besides, such as "when tls.enabled is true". Empty when
+	// it never is, and when the schema's condition (if, dependencies) is not a simple one: Validate tells then.
+	RequiredWhen string `json:"requiredWhen,omitempty"`
 	// Conditional tells that only some alternative of the schema (anyOf, oneOf, if, dependencies) has the
 	// input. It is never Required; validating says when it is needed.
 	Conditional bool `json:"conditional,omitempty"`

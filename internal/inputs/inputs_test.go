@@ -62,10 +62,10 @@ func decode(t testing.TB, text string) map[string]any {
 func TestInputsOfTheContractsSchema(t *testing.T) {
 	s := parse(t, contractSchema)
 	want := []Input{
-		{Path: "database.url", Type: "string", Title: "Connection URL", Description: "postgres://…", Required: true, RequiredInGroup: true, Secret: true, MinLength: "1"},
-		{Path: "config.key", Type: "string", Title: "Settings encryption key", Required: true, RequiredInGroup: true, Secret: true, Generate: GenerateBase64},
-		{Path: "worker.replicas", Type: "integer", Title: "Replicas", Default: int64(1), Minimum: "0", Maximum: "4"},
-		{Path: "worker.logLevel", Type: "string", Title: "Log level", Default: "info", Enum: []any{"debug", "info", "warn"}},
+		{Path: "database.url", Group: "database", Type: "string", Title: "Connection URL", Description: "postgres://…", Required: true, RequiredInGroup: true, Secret: true, MinLength: "1"},
+		{Path: "config.key", Group: "config", Type: "string", Title: "Settings encryption key", Required: true, RequiredInGroup: true, Secret: true, Generate: GenerateBase64},
+		{Path: "worker.replicas", Group: "worker", Type: "integer", Title: "Replicas", Default: int64(1), Minimum: "0", Maximum: "4"},
+		{Path: "worker.logLevel", Group: "worker", Type: "string", Title: "Log level", Default: "info", Enum: []any{"debug", "info", "warn"}},
 	}
 	if d := cmp.Diff(want, s.Inputs()); d != "" {
 		t.Error(d)

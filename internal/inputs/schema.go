@@ -13,6 +13,7 @@ import (
 type Schema struct {
 	compiled         *compiled // nil: everything is allowed
 	inputs           []Input
+	details          []detail // of each input
 	groups           []Group
 	warnings         []Warning
 	declaresPlatform bool
@@ -23,7 +24,18 @@ type Schema struct {
 
 // Parse reads a values.schema.json as draft-07, whatever its $schema says. Empty text is a schema without
 // inputs. A fault names the place in the schema, never its text.
-func Parse(schema []byte) (s *Schema, err error) {
+func Parse(schema []byte) (*Schema, error) {
+	return load(schema, true)
+}
+
+// Describe reads a values.schema.json for its inputs, groups and warnings alone: it compiles nothing, so
+// Validate of what it returns allows everything, and a fault of Parse's may go unseen. It takes time and memory
+// in proportion to MaxSchemaBytes at most, whatever the schema is.
+func Describe(schema []byte) (*Schema, error) {
+	return load(schema, false)
+}
+
+func load(schema []byte, validate bool) (s *Schema, err error) {
 	if len(schema) > MaxSchemaBytes {
 		return nil, invalid("", "%d bytes are more than the %d KiB that are allowed", len(schema), MaxSchemaBytes>>10)
 	}
@@ -44,11 +56,13 @@ func Parse(schema []byte) (s *Schema, err error) {
 		return nil, err
 	}
 	m := &meter{budget: maxWork, left: maxWork}
-	compiled, err := compile(g, m)
-	if err != nil {
-		return nil, err
+	var compiled *compiled
+	if validate {
+		if compiled, err = compile(g, m); err != nil {
+			return nil, err
+		}
 	}
-	d := &describer{graph: g}
+	d := &describer{views: map[*subschema]view{}}
 	root := d.view(g.root)
 	if err := d.describe(root); err != nil {
 		return nil, err
@@ -56,6 +70,7 @@ func Parse(schema []byte) (s *Schema, err error) {
 	return &Schema{
 		compiled:         compiled,
 		inputs:           d.inputs,
+		details:          d.details,
 		groups:           d.groups,
 		warnings:         warn(g, root, d.inputs),
 		declaresPlatform: root.declares(v1alpha1.PlatformKey),

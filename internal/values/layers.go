@@ -74,6 +74,12 @@ func (l Layers) Given(path string) bool {
 	return ok && !empty(v)
 }
 
+// Lookup looks up what Spec and From together have at a path, nulls included.
+func (l Layers) Lookup() func(path []string) (any, bool) {
+	given := l.given()
+	return func(path []string) (any, bool) { return Get(given, path) }
+}
+
 // given are the values that people gave, in one tree of its own. Nulls are kept.
 func (l Layers) given() map[string]any {
 	out := CloneTree(l.Spec)

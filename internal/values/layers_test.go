@@ -2,6 +2,7 @@ package values
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -141,4 +142,22 @@ func snapshot(t testing.TB, l Layers) string {
 		t.Fatal(err)
 	}
 	return string(b)
+}
+
+func TestLookupIsOfWhatPeopleGave(t *testing.T) {
+	get := Layers{
+		Defaults:  map[string]any{"a": "chart", "d": "chart"},
+		Generated: map[string]string{"g": "made"},
+		Spec:      map[string]any{"a": "spec", "n": nil, "o": map[string]any{"x": "spec"}},
+		From:      []From{{TargetPath: "o.y", Text: "from"}, {Document: map[string]any{"a": "document"}}},
+	}.Lookup()
+	for path, want := range map[string]any{"a": "document", "n": nil, "o.x": "spec", "o.y": "from", "d": "none", "g": "none", "o.z": "none"} {
+		got, there := get(strings.Split(path, "."))
+		if !there {
+			got = "none"
+		}
+		if got != want {
+			t.Errorf("%s: got %v, want %v", path, got, want)
+		}
+	}
 }
