@@ -78,7 +78,7 @@ func TestADamagedCacheIsAnEmptyOne(t *testing.T) {
 	reg := newRegistry(t, false)
 	one := example(t, "one")
 	reg.push("example", "1.2.0", one)
-	src := reg.source("example", "1.2.0", digestOf(one))
+	src, unpinned := reg.source("example", "1.2.0", digestOf(one)), reg.source("example", "1.2.0", "")
 	for damage, do := range map[string]func(path string) error{
 		"cut":      func(path string) error { return os.Truncate(path, 5) },
 		"emptied":  func(path string) error { return os.Truncate(path, 0) },
@@ -99,6 +99,7 @@ func TestADamagedCacheIsAnEmptyOne(t *testing.T) {
 					t.Fatal(err)
 				}
 				f := fetcher(t, FetcherOptions{CacheDir: dir}, reg.server)
+				mustFetch(t, f, unpinned, one)
 				mustFetch(t, f, src, one)
 				reg.asked()
 				mustFetch(t, f, src, one)
@@ -174,5 +175,26 @@ func TestTheCacheDirectoryMustBeUsable(t *testing.T) {
 	}
 	if _, err := NewFetcher(FetcherOptions{CacheDir: file}); err == nil {
 		t.Error("a file is a cache directory")
+	}
+}
+
+func TestASmallerCacheIsMadeSmallerAtOnce(t *testing.T) {
+	dir := t.TempDir()
+	d, err := newDisk(dir, 100, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old, recent := bytes.Repeat([]byte("a"), 40), bytes.Repeat([]byte("b"), 40)
+	d.putBlob(digestOf(old), old)
+	d.now = func() time.Time { return time.Now().Add(time.Hour) }
+	d.putBlob(digestOf(recent), recent)
+	if d, err = newDisk(dir, 50, time.Now); err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := d.getBlob(digestOf(old)); ok {
+		t.Error("80 bytes are kept in a cache of 50")
+	}
+	if _, ok := d.getBlob(digestOf(recent)); !ok {
+		t.Error("what was used last is gone")
 	}
 }

@@ -52,7 +52,11 @@ func newDisk(dir string, bytes int64, now func() time.Time) (*disk, error) {
 	if err := d.write(probe, []byte("probe")); err != nil {
 		return nil, fmt.Errorf("not writable: %w", err)
 	}
-	return d, os.Remove(filepath.Join(dir, probe))
+	if err := os.Remove(filepath.Join(dir, probe)); err != nil {
+		return nil, err
+	}
+	d.evict("") // the bound may be smaller than last time
+	return d, nil
 }
 
 func blobFile(digest string) string {

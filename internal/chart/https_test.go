@@ -2,12 +2,9 @@ package chart
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"net/netip"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -172,113 +169,6 @@ func TestRedirects(t *testing.T) {
 	left = 11
 	_, err := f.Fetch(t.Context(), link(a, "/eleven.tgz"))
 	wantFault(t, err, fault.Chart, "more than 10 times")
-}
-
-// TestForbiddenTargetsAreNeverReached tries every way to a listener on loopback that is not allowed.
-func TestForbiddenTargetsAreNeverReached(t *testing.T) {
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var connections atomic.Int32
-	var accepting sync.WaitGroup
-	accepting.Go(func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			connections.Add(1)
-			_ = conn.Close() // nothing is said
-		}
-	})
-	t.Cleanup(func() {
-		_ = listener.Close() // ends accepting
-		accepting.Wait()
-	})
-	victim := listener.Addr().String()
-	_, port, err := net.SplitHostPort(victim)
-	if err != nil {
-		t.Fatal(err)
-	}
-	door := newRegistry(t, false) // allowed, and sends on to the victim
-	door.push("example", "1.2.0", example(t, "one"))
-	oci := func(host string) v1alpha1.ChartSource {
-		return v1alpha1.ChartSource{Ref: "oci://" + host + "/example", Version: "1"}
-	}
-	https := func(host string) v1alpha1.ChartSource {
-		return v1alpha1.ChartSource{Ref: "https://" + host + "/example.tgz"}
-	}
-	through := func(f func(w http.ResponseWriter, r *http.Request) bool) func() {
-		return func() { door.intercept(f) }
-	}
-	redirect := func(to string) func() {
-		return through(func(w http.ResponseWriter, r *http.Request) bool {
-			http.Redirect(w, r, to, http.StatusFound)
-			return true
-		})
-	}
-	blobTo := func(to string) func() {
-		return through(func(w http.ResponseWriter, r *http.Request) bool {
-			if !strings.Contains(r.URL.Path, "/blobs/") {
-				return false
-			}
-			http.Redirect(w, r, to, http.StatusTemporaryRedirect)
-			return true
-		})
-	}
-	realm := func(to string) func() {
-		return through(func(w http.ResponseWriter, _ *http.Request) bool {
-			w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer realm=%q,service="x"`, to))
-			w.WriteHeader(http.StatusUnauthorized)
-			return true
-		})
-	}
-	for rule, tc := range map[string]struct {
-		src  v1alpha1.ChartSource
-		prep func()
-	}{
-		"https by address":              {https(victim), nil},
-		"https by name":                 {https("localhost:" + port), nil},
-		"https by a short address":      {https("127.1:" + port), nil},
-		"https by a number":             {https("2130706433:" + port), nil},
-		"https by a mapped address":     {https("[::ffff:127.0.0.1]:" + port), nil},
-		"https by no address":           {https("0.0.0.0:" + port), nil},
-		"https by the IPv6 one":         {https("[::]:" + port), nil},
-		"oci by address":                {oci(victim), nil},
-		"oci by name":                   {oci("localhost:" + port), nil},
-		"oci by no address":             {oci("0.0.0.0:" + port), nil},
-		"a redirect from oci":           {door.source("example", "1.2.0", ""), redirect("https://" + victim)},
-		"a redirect to plain http":      {door.source("example", "1.2.0", ""), redirect("http://" + victim)},
-		"a redirect by name":            {door.source("example", "1.2.0", ""), redirect("https://localhost:" + port)},
-		"an archive elsewhere":          {door.source("example", "1.2.0", ""), blobTo("https://" + victim)},
-		"an archive at plain http":      {door.source("example", "1.2.0", ""), blobTo("http://" + victim)},
-		"an archive elsewhere by name":  {door.source("example", "1.2.0", ""), blobTo("https://localhost:" + port)},
-		"a token server":                {door.source("example", "1.2.0", ""), realm("https://" + victim + "/token")},
-		"a token server at plain http":  {door.source("example", "1.2.0", ""), realm("http://" + victim + "/token")},
-		"a token server by name":        {door.source("example", "1.2.0", ""), realm("https://localhost:" + port + "/token")},
-		"a token server by name, plain": {door.source("example", "1.2.0", ""), realm("http://localhost:" + port + "/token")},
-	} {
-		t.Run(rule, func(t *testing.T) {
-			door.recover()
-			if tc.prep != nil {
-				tc.prep()
-			}
-			f := fetcher(t, FetcherOptions{}, door.server)
-			_, err := f.Fetch(t.Context(), tc.src)
-			if code := fault.CodeOf(err); code != fault.Chart && code != fault.Registry {
-				t.Errorf("got %v", err)
-			}
-			if n := connections.Load(); n > 0 {
-				t.Errorf("reached by %d connections", n)
-			}
-		})
-	}
-	// The listener does count: allowed, it is reached.
-	f := fetcher(t, FetcherOptions{AllowLoopback: []string{victim}}, door.server)
-	if _, err := f.Fetch(t.Context(), oci(victim)); err == nil || connections.Load() == 0 {
-		t.Errorf("%v, %d connections", err, connections.Load())
-	}
 }
 
 func TestRefusedAddressesAreNamedByKind(t *testing.T) {

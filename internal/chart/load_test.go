@@ -131,6 +131,15 @@ func TestLoadRefuses(t *testing.T) {
 		"a very long path":                     {entry(tar.Header{Name: "example/" + strings.Repeat("a", 600), Typeflag: tar.TypeReg}), "608 bytes, over the limit of 512"},
 		"more than 20 MiB":                     {with("a", half, "b", half), "at least 20.0 MiB (20971564 bytes) is over the limit of 20 MiB"},
 		"more than 20 MiB with what is nested": {with("a", half, "charts/s.tgz", string(with("b", half))), "20 MiB"},
+		"more than 20 MiB with what is nested in what is nested": {
+			with("charts/s.tgz", string(with("charts/t.tgz", string(with("b", half)), "a", half))), "20 MiB",
+		},
+		"a link in what is nested": {
+			with("charts/s.tgz", string(entry(tar.Header{Name: "example/l", Linkname: "/etc/passwd", Typeflag: tar.TypeSymlink}))),
+			"charts/s.tgz: example/l is neither a file nor a folder",
+		},
+		"another kubeVersion":                  {with("Chart.yaml", meta+"kubeVersion: \">=1.20.0 <1.30.0\"\n"), "Chart.yaml: kubeVersion: the chart requires >=1.20.0 <1.30.0, which Kubernetes v1.37.0 is not"},
+		"a kubeVersion that is none":           {with("Chart.yaml", meta+"kubeVersion: any\n"), "the chart requires any, which"},
 		"too many entries":                     {pack(t, many, nil), "at least 5001 entries is over the limit of 5000"},
 		"headers without end":                  {pack(t, headers, nil), "20 MiB"},
 		"charts nested without end":            {[]byte(nest), "9 deep, over the limit of 8"},
@@ -270,6 +279,22 @@ func TestLoadingTheSameArchiveAgainIsCheap(t *testing.T) {
 	}
 }
 
+func TestKubeVersionsThatMatch(t *testing.T) {
+	for _, version := range []string{"", ">=1.25.0", ">=1.25.0-0", "1.x", "~1.37", "^1.30.0", ">= 1.20, < 2", "v1.37.0", "1.19 || >=1.30"} {
+		if _, err := Load(archiveOf(tgz(t, map[string]string{"Chart.yaml": chartYAML + "kubeVersion: \"" + version + "\"\n"}))); err != nil {
+			t.Errorf("%s: %v", version, err)
+		}
+	}
+	// Helm 3 asks the outermost chart only.
+	_, err := Load(archiveOf(tgz(t, map[string]string{
+		"Chart.yaml":          chartYAML,
+		"charts/s/Chart.yaml": "apiVersion: v2\nname: s\nversion: 1.0.0\nkubeVersion: \"<1.20.0\"\n",
+	})))
+	if err != nil {
+		t.Error("a bundled chart is asked, other than by Helm:", err)
+	}
+}
+
 func FuzzLoad(f *testing.F) {
 	f.Add(example(f, "x"))
 	f.Add(tgz(f, map[string]string{"Chart.yaml": chartYAML, "charts/s.tgz": string(example(f, "y")), "crds/x": ""}))
@@ -277,6 +302,55 @@ func FuzzLoad(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if _, err := Load(archiveOf(data)); err != nil && fault.CodeOf(err) != fault.Chart {
 			t.Error(err)
+		}
+	})
+}
+
+// FuzzArchive unpacks anything: what is accepted is within the limits, and unpacks to the same when it is packed
+// again.
+func FuzzArchive(f *testing.F) {
+	one := tar.Header{Name: "a/b", Typeflag: tar.TypeReg}
+	twice := func(tar.Header) string { return "x" }
+	f.Add(example(f, "x"))
+	f.Add(tgz(f, map[string]string{"Chart.yaml": chartYAML, "charts/s.tgz": string(example(f, "y")), "crds/x": "\ufeffy"}))
+	f.Add(pack(f, []tar.Header{{Name: "a/l", Linkname: "b", Typeflag: tar.TypeSymlink}}, nil))
+	f.Add(pack(f, []tar.Header{{Name: "a/l", Linkname: "a/b", Typeflag: tar.TypeLink}}, nil))
+	f.Add(pack(f, []tar.Header{one, one}, twice))
+	f.Add(pack(f, []tar.Header{{Name: "a/", Typeflag: tar.TypeDir}, {Name: "a/crds/", Typeflag: tar.TypeDir}, one}, twice))
+	f.Add(pack(f, []tar.Header{{Name: "a/../b", Typeflag: tar.TypeReg}}, twice))
+	f.Add(pack(f, []tar.Header{{Name: "a/./b//c", Typeflag: tar.TypeReg}}, twice))
+	f.Add(pack(f, []tar.Header{{Typeflag: tar.TypeXGlobalHeader, PAXRecords: map[string]string{"comment": "x"}}, one}, twice))
+	f.Add(example(f, "x")[:40])
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		b := newBudget()
+		files, err := unpack(data, "", b)
+		if err != nil {
+			if fault.CodeOf(err) != fault.Chart {
+				t.Error(err)
+			}
+			return
+		}
+		var total int64
+		var headers []tar.Header
+		content := map[string]string{}
+		for _, file := range files {
+			total += int64(len(file.data))
+			h := tar.Header{Name: "chart/" + file.name, Typeflag: tar.TypeReg}
+			if strings.HasSuffix(file.name, "/") {
+				h.Typeflag = tar.TypeDir
+			} else if why := refuseName(file.name); why != "" {
+				t.Errorf("%q %s", file.name, why)
+			}
+			headers = append(headers, h)
+			content[h.Name] = string(file.data)
+		}
+		if total > maxUnpacked || len(files) > maxEntries || b.bytes < 0 || b.entries < 0 {
+			t.Errorf("%d bytes in %d files, of which %d and %d are left", total, len(files), b.bytes, b.entries)
+		}
+		again, err := unpack(pack(t, headers, func(h tar.Header) string { return content[h.Name] }), "", newBudget())
+		if d := cmp.Diff(files, again, cmp.AllowUnexported(file{})); err != nil || d != "" {
+			t.Errorf("packed again: %v %s", err, d)
 		}
 	})
 }

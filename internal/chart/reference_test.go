@@ -1,8 +1,10 @@
 package chart
 
 import (
+	"net/url"
 	"strings"
 	"testing"
+	"unicode"
 
 	"zaentrum.io/zae/api/v1alpha1"
 	"zaentrum.io/zae/internal/fault"
@@ -170,8 +172,13 @@ func TestCheckName(t *testing.T) {
 	}
 }
 
-func FuzzParseReference(f *testing.F) {
-	for _, s := range []string{"oci://a/b:c", "https://a/b?c", "oci://[::1]:1/a", "https://a@b/c", "oci://a/b@c", "oci://a:1/b/c:d", "https://a:/b"} {
+// FuzzReference wants what is accepted to be the same when it is parsed again, and fit to be shown.
+func FuzzReference(f *testing.F) {
+	for _, s := range []string{
+		"oci://a/b:c", "https://a/b?c", "oci://[::1]:1/a", "https://a@b/c", "oci://a/b@c", "oci://a:1/b/c:d", "https://a:/b",
+		"https://user:pass@a/b", "https://a/b@c?d=e@f", "https://a/%0a", "https://a/b#c", "oci://A/b", "https://a\n/b", "https://a/\u202eb",
+		"https://[fe80::1%25lo]/a", "https://2130706433/a", "https://a/b?", "https://a//b", "https://a/\\b", "oci://user@a/b",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, raw string) {
@@ -182,10 +189,42 @@ func FuzzParseReference(f *testing.F) {
 			}
 			return
 		}
+		shown := r.String()
+		if u, err := url.Parse(shown); err != nil || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
+			t.Errorf("%q is shown as %q: %v", raw, shown, err)
+		}
+		if strings.ContainsFunc(shown, func(r rune) bool { return !unicode.IsPrint(r) || unicode.IsSpace(r) }) {
+			t.Errorf("%q is shown as %q", raw, shown)
+		}
 		again, err := ParseReference(r.canonical())
 		if r.Tag = ""; err != nil || again != r {
 			t.Errorf("%q: its canonical form %q parses to %+v, %v; want %+v", raw, r.canonical(), again, err, r)
 		}
-		_, _ = DefaultName(raw)
+	})
+}
+
+// FuzzDefaultName wants a name that is one, and the same in any case.
+func FuzzDefaultName(f *testing.F) {
+	for _, s := range []string{
+		"oci://ghcr.io/a/example:1.2.0", "https://example.org/Example-1.2.0.tgz", "https://example.org/example-v1.2.0-rc.1+b.tar.gz",
+		"https://example.org/example-1.2.0%2Bb.tgz", "https://example.org/", "oci://a/b@sha256:c", "https://example.org/-1.2.0.tgz", "x", "",
+		"https://example.org/\u212Aelvin-1.0.0.tgz", "https://example.org/a%2Fb-1.0.0.TGZ?x=/y",
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, raw string) {
+		name, err := DefaultName(raw)
+		if err != nil {
+			if fault.CodeOf(err) != fault.Invalid {
+				t.Errorf("%q: %v", raw, err)
+			}
+			return
+		}
+		if err := CheckName(name); err != nil {
+			t.Errorf("%q is named %q: %v", raw, name, err)
+		}
+		if again, err := DefaultName("oci://registry/" + name + ":1.0.0"); err != nil || (again != name && !trailingVersion.MatchString(name)) {
+			t.Errorf("%q is named %q, and that %q, %v", raw, name, again, err)
+		}
 	})
 }

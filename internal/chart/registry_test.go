@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -36,8 +37,24 @@ type server struct {
 
 func serve(t testing.TB, tls bool, next http.Handler) *server {
 	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return start(t, l, tls, next)
+}
+
+// serveOn serves over https on a listener.
+func serveOn(t testing.TB, l net.Listener, next http.Handler) *server {
+	t.Helper()
+	return start(t, l, true, next)
+}
+
+func start(t testing.TB, l net.Listener, tls bool, next http.Handler) *server {
+	t.Helper()
 	s := &server{}
-	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s.Server = &httptest.Server{Listener: l, Config: &http.Server{ReadHeaderTimeout: time.Minute}}
+	s.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
 		s.hits = append(s.hits, r.Method+" "+r.URL.RequestURI())
 		before, seen := s.before, s.seen
@@ -51,7 +68,7 @@ func serve(t testing.TB, tls bool, next http.Handler) *server {
 		if next != nil {
 			next.ServeHTTP(w, r)
 		}
-	}))
+	})
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	if tls {
 		s.StartTLS()
@@ -216,4 +233,25 @@ func kinds(hits []string) []string {
 	}
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+// noSleep fails the test when a request is sent again.
+func noSleep(t testing.TB) func(context.Context, time.Duration) error {
+	return func(context.Context, time.Duration) error {
+		t.Error("a request is sent again")
+		return nil
+	}
+}
+
+// pipe carries bytes between two connections until either ends.
+func pipe(a, b net.Conn) {
+	var both sync.WaitGroup
+	for _, way := range [][2]net.Conn{{a, b}, {b, a}} {
+		both.Go(func() {
+			_, _ = io.Copy(way[0], way[1]) // a tunnel ends this way
+			_ = way[0].Close()
+			_ = way[1].Close()
+		})
+	}
+	both.Wait()
 }

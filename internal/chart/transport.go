@@ -167,7 +167,11 @@ func (c *courier) RoundTrip(req *http.Request) (*http.Response, error) {
 	if req.URL.Scheme == "http" && !c.mayUse(req) {
 		req.URL.Scheme = "https"
 	}
-	return c.client.Do(req)
+	resp, err := c.client.Do(req)
+	if err != nil {
+		return nil, err // of a refused redirect, Do answers with both
+	}
+	return resp, nil
 }
 
 // hop sends one request, redirected or not, again when that may help.
