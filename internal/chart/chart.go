@@ -51,6 +51,9 @@ func (c *Chart) Facts() v1alpha1.PlanChart {
 // It is for package render only: nothing else may know Helm. It must not be changed: work on a copy.
 func (c *Chart) Helm() *helmchart.Chart { return c.helm }
 
+// Weight is how many bytes the chart holds, roughly.
+func (c *Chart) Weight() int64 { return c.weight }
+
 // parsedBytes bounds what a parsedCache holds, by the size of the unpacked charts.
 const parsedBytes = 64 << 20
 

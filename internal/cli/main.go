@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"zaentrum.io/zae/internal/fault"
+	"zaentrum.io/zae/internal/worker"
 )
 
 // Process is what the command line knows of the process it runs in.
@@ -37,7 +38,14 @@ type Process struct {
 //
 // SIGINT and SIGTERM cancel the command's context with fault.Interrupted and fault.Terminated as cause; a
 // second signal ends the process at once.
-func Main(p Process) int { return run(p, usualPace) }
+//
+// As a render worker, which package worker starts, the process does nothing else.
+func Main(p Process) int {
+	if worker.Requested(p.Args) {
+		return worker.Serve(p.Args, p.Stdin, p.Stdout)
+	}
+	return run(p, usualPace)
+}
 
 func run(p Process, pace pace) int {
 	ctx, interrupt, stop := withSignals(context.Background())

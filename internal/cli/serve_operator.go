@@ -16,6 +16,8 @@ import (
 func newServeOperator(a *app) *cobra.Command {
 	var (
 		kubeconfig, cacheDir, cacheSize string
+		renderMemory                    string
+		renderWorkers                   int
 		loopback                        []string
 		o                               operator.Options
 	)
@@ -62,7 +64,12 @@ it as rendered. Several replicas may run; one of them works.`,
 				return err
 			}
 			defer func() { _ = fetcher.Close() }() // ends what is under way; there is nothing to lose
-			o.Config, o.Fetcher = config, fetcher
+			pool, err := newWorkers(renderMemory, renderWorkers)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = pool.Close() }()
+			o.Config, o.Fetcher, o.Worker = config, fetcher, pool
 			return ended(ctx, operator.Run(ctx, o))
 		}),
 	}
@@ -77,6 +84,8 @@ it as rendered. Several replicas may run; one of them works.`,
 	flags.StringVar(&o.ProbeAddr, "probe-addr", ":8081", "`address` for /healthz and /readyz; 0 for none")
 	flags.DurationVar(&o.Resync, "resync", 5*time.Minute, "longest time an addon goes without a look")
 	flags.IntVar(&o.Workers, "workers", 8, "addons worked on at the same time")
+	flags.IntVar(&renderWorkers, "render-workers", 2, "charts rendered at the same time, each in a process of its own")
+	flags.StringVar(&renderMemory, "render-memory", "384Mi", "memory that rendering one chart may take")
 	flags.StringSliceVar(&loopback, "allow-loopback-registry", nil, "development only: `host:port` of a registry on a loopback address, over plain http")
 	return cmd
 }

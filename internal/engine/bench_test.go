@@ -3,39 +3,29 @@ package engine_test
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 	helmengine "helm.sh/helm/v3/pkg/engine"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"zaentrum.io/zae/api/v1alpha1"
-	"zaentrum.io/zae/internal/apply"
 	"zaentrum.io/zae/internal/chart"
 	"zaentrum.io/zae/internal/charttest"
 	"zaentrum.io/zae/internal/engine"
 	"zaentrum.io/zae/internal/inputs"
-	"zaentrum.io/zae/internal/operator"
 	"zaentrum.io/zae/internal/values"
+	"zaentrum.io/zae/internal/worker"
 )
 
 const exampleDir = "../../examples/example/1.2.0"
 
 const refusedDir = "../../examples/refused/"
-
-// nothing is a cluster without any object.
-type nothing struct{}
-
-func (nothing) Get(_ context.Context, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
-	return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
-}
-
-func (nothing) List(context.Context, client.ObjectList, ...client.ListOption) error { return nil }
 
 // push puts a chart into a registry on a loopback address, and answers how to fetch it.
 func push(tb testing.TB, dir string) (v1alpha1.ChartSource, *chart.Fetcher) {
@@ -71,32 +61,96 @@ func exampleRequest(src v1alpha1.ChartSource) engine.Request {
 	}
 }
 
-// BenchmarkPlan is the example chart from the archive at hand to the plan: fetch from the cache, layers,
-// validation, render, guardrails, a look at a cluster that has nothing, decoration, plan.
-func BenchmarkPlan(b *testing.B) {
-	src, fetcher := push(b, exampleDir)
-	e := &engine.Engine{Fetch: fetcher, Cluster: &apply.Cluster{
-		Cache: nothing{}, Live: nothing{}, FieldManager: v1alpha1.FieldManager,
-		Kinds: operator.Kinds, OwnerLabel: v1alpha1.LabelAddon,
-	}}
-	request := exampleRequest(src)
-	owner := apply.Owner{APIVersion: "zaentrum.io/v1alpha1", Kind: "ZaentrumAddon", Namespace: "zaentrum", Name: "example", UID: "1"}
-	b.ReportAllocs()
-	for b.Loop() {
-		p, err := e.Preview(b.Context(), request, owner)
-		if err != nil {
-			b.Fatal(err)
-		}
-		if p.Blocked() || len(p.Plan.Objects) != 9 {
-			b.Fatalf("%+v", p.Plan)
-		}
+// benchCharts are the charts that are measured, and how many objects each renders.
+func benchCharts(b *testing.B) []struct {
+	name    string
+	dir     string
+	objects int
+} {
+	return []struct {
+		name    string
+		dir     string
+		objects int
+	}{
+		{"small", multiple(b, 1, "Deployment", "Service", "ConfigMap"), 3},
+		{"example", exampleDir, 9},
+		{"large", multiple(b, 40, "Deployment", "Service", "ConfigMap", "Secret", "ServiceAccount"), 200},
 	}
 }
 
-// BenchmarkBareHelm is what Helm's engine needs for the same chart and values, its YAML decoded: no fetch,
-// no guardrails, no plan. The chart is loaded once, as a program that keeps it would.
-func BenchmarkBareHelm(b *testing.B) {
-	h, err := loader.LoadDir(exampleDir)
+// multiple is a chart of n components, each with one object of each kind, in a file of its own.
+func multiple(b *testing.B, n int, kinds ...string) string {
+	b.Helper()
+	dir := filepath.Join(b.TempDir(), "multiple")
+	write := func(name, text string) {
+		b.Helper()
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			b.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			b.Fatal(err)
+		}
+	}
+	write("Chart.yaml", "apiVersion: v2\nname: multiple\nversion: 1.0.0\nannotations:\n  zaentrum.io/addon: \"true\"\n  zaentrum.io/primary: c0\n")
+	write("values.yaml", "worker: {replicas: 1, logLevel: info}\n")
+	bodies := map[string]string{
+		"ServiceAccount": "apiVersion: v1\nkind: ServiceAccount\n%s",
+		"Secret":         "apiVersion: v1\nkind: Secret\n%sstringData:\n  key: {{ .Values.database.url | quote }}\n",
+		"ConfigMap":      "apiVersion: v1\nkind: ConfigMap\n%sdata:\n  level: {{ .Values.worker.logLevel }}\n  issuer: {{ .Values.zaentrum.issuer }}\n",
+		"Service":        "apiVersion: v1\nkind: Service\n%sspec:\n  selector: {app: %[2]s}\n  ports: [{port: 80, targetPort: 8080}]\n",
+		"Deployment": "apiVersion: apps/v1\nkind: Deployment\n%sspec:\n  replicas: {{ .Values.worker.replicas }}\n" +
+			"  selector: {matchLabels: {app: %[2]s}}\n  template:\n    metadata: {labels: {app: %[2]s}}\n    spec:\n      containers:\n" +
+			"        - name: worker\n          image: example.org/worker:{{ .Chart.Version }}\n          env:\n            - {name: A, value: {{ .Values.zaentrum.hostname | quote }}}\n",
+	}
+	for i := range n {
+		for _, kind := range kinds {
+			name := fmt.Sprintf("c%d", i)
+			head := fmt.Sprintf("metadata:\n  name: %s\n  labels: {release: {{ .Release.Name }}}\n", name)
+			text := bodies[kind]
+			if strings.Contains(text, "%[2]s") {
+				text = fmt.Sprintf(text, head, name)
+			} else {
+				text = fmt.Sprintf(text, head)
+			}
+			write(fmt.Sprintf("templates/%s-%d.yaml", strings.ToLower(kind), i), text)
+		}
+	}
+	return dir
+}
+
+// BenchmarkCheck is from the archive at hand to everything that can be said without a cluster: fetch from the
+// cache, layers, validation, render, guardrails. In a worker process, as the product does it; in this process;
+// and beside both, what Helm's engine needs for the same chart and values with its YAML decoded, and nothing
+// else: no fetch, no guardrails, the chart loaded once.
+func BenchmarkCheck(b *testing.B) {
+	for _, c := range benchCharts(b) {
+		src, fetcher := push(b, c.dir)
+		for _, how := range []struct {
+			name   string
+			worker engine.Worker
+		}{{"worker", newPool(b)}, {"in-process", &worker.Direct{}}} {
+			b.Run(c.name+"/"+how.name, func(b *testing.B) {
+				e := &engine.Engine{Fetch: fetcher, Worker: how.worker}
+				request := exampleRequest(src)
+				b.ReportAllocs()
+				for b.Loop() {
+					got, err := e.Check(b.Context(), request)
+					if err != nil {
+						b.Fatal(err)
+					}
+					if got.Blocked() || len(got.Objects) != c.objects {
+						b.Fatalf("%d objects, %v, %v", len(got.Objects), got.ValuesErrors, got.Findings)
+					}
+				}
+			})
+		}
+		b.Run(c.name+"/bare-helm", func(b *testing.B) { bareHelm(b, c.dir, c.objects) })
+	}
+}
+
+func bareHelm(b *testing.B, dir string, objects int) {
+	h, err := loader.LoadDir(dir)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -123,7 +177,7 @@ func BenchmarkBareHelm(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		objects := 0
+		got := 0
 		for file, text := range files {
 			if strings.HasSuffix(file, "NOTES.txt") {
 				continue
@@ -134,12 +188,12 @@ func BenchmarkBareHelm(b *testing.B) {
 					b.Fatal(err)
 				}
 				if tree != nil {
-					objects++
+					got++
 				}
 			}
 		}
-		if objects < 9 {
-			b.Fatal(objects)
+		if got < objects {
+			b.Fatal(got)
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"zaentrum.io/zae/internal/apply"
-	"zaentrum.io/zae/internal/guard"
 	"zaentrum.io/zae/internal/manifest"
 )
 
@@ -12,7 +11,8 @@ import (
 type Converged struct {
 	*Previewed
 	// Applied tells whether the whole set is applied and the rest pruned. It is false when the plan is
-	// blocked, when the cluster refused something, and while an object waits for its predecessor to go.
+	// blocked, when the cluster refused to write what it had accepted, and while an object waits for its
+	// predecessor to go.
 	Applied bool
 	Report  apply.Report
 	// Pruned is what the chart no longer renders and was deleted.
@@ -24,7 +24,7 @@ type Converged struct {
 
 // Converge makes the cluster hold what the chart says, unless the plan is blocked.
 func (e *Engine) Converge(ctx context.Context, r Request, owner apply.Owner) (*Converged, error) {
-	previewed, err := e.Preview(ctx, r, owner)
+	previewed, err := e.preview(ctx, r, owner, false)
 	if err != nil {
 		return nil, err
 	}
@@ -40,14 +40,8 @@ func (e *Engine) Converge(ctx context.Context, r Request, owner apply.Owner) (*C
 
 func (e *Engine) converge(ctx context.Context, owner apply.Owner, out *Converged) error {
 	var err error
-	if out.Report, err = e.Cluster.Apply(ctx, owner, out.Wanted, out.Observed); err != nil {
+	if out.Report, err = e.Cluster.Apply(ctx, owner, out.Rehearsal); err != nil {
 		return err
-	}
-	if len(out.Report.Taken) > 0 { // somebody made it between the look and the write
-		taken := guard.CheckOwnership(out.Report.Taken)
-		out.Findings = append(out.Findings, taken...)
-		out.Plan.Violations = append(out.Plan.Violations, violations(taken)...)
-		return nil
 	}
 	if len(out.Report.Refused) > 0 {
 		return nil

@@ -11,19 +11,20 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"zaentrum.io/zae/api/v1alpha1"
 	"zaentrum.io/zae/internal/apply"
 	"zaentrum.io/zae/internal/chart"
+	"zaentrum.io/zae/internal/fault"
 	"zaentrum.io/zae/internal/guard"
 	"zaentrum.io/zae/internal/inputs"
 	"zaentrum.io/zae/internal/manifest"
-	"zaentrum.io/zae/internal/render"
 	"zaentrum.io/zae/internal/values"
+	"zaentrum.io/zae/internal/worker"
 )
 
 // Fetcher gets chart archives. *chart.Fetcher is one.
@@ -52,14 +53,17 @@ type Request struct {
 
 // Checked is the outcome of Check.
 type Checked struct {
-	Chart *chart.Chart
+	Chart *worker.Chart
 	// Stale, when not empty, says that the registry did not answer and the archive at hand was used.
 	Stale string
 	// Checksum is of the merged values.
 	Checksum string
-	Inputs   []inputs.Input
+	// Inputs tell where the value of each of the chart's inputs comes from.
+	Inputs []v1alpha1.PlanInput
 	// ValuesErrors are sorted; none of them carries a value.
 	ValuesErrors []string
+	// Warnings forbid nothing.
+	Warnings []string
 	// PartOf is the value of the label app.kubernetes.io/part-of.
 	PartOf string
 	// Objects are the rendered objects as the chart wrote them; none when there are values errors.
@@ -87,13 +91,18 @@ func (w *Waiting) Error() string { return w.What }
 // afterLeaving is how soon to look again for an object that is on its way out, and that no watch may tell of.
 const afterLeaving = time.Second
 
+// Worker reads and renders charts. *worker.Pool is one, where no chart can hurt its caller.
+type Worker interface {
+	Inspect(ctx context.Context, a *chart.Archive) (*worker.Chart, error)
+	Render(ctx context.Context, a *chart.Archive, j worker.Job) (*worker.Result, error)
+}
+
 // Engine does the work, for several addons at the same time if need be. Cluster may be nil when only Check is
-// called. It must not be copied.
+// called.
 type Engine struct {
 	Fetch   Fetcher
+	Worker  Worker
 	Cluster *apply.Cluster
-
-	schemas schemas
 }
 
 // Check fetches the chart and finds everything that is wrong with it and with its values. It needs no
@@ -108,42 +117,32 @@ func (e *Engine) Check(ctx context.Context, r Request) (*Checked, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := chart.Load(archive)
+	c, err := e.Worker.Inspect(ctx, archive)
 	if err != nil {
-		return nil, err
+		return nil, unreadable(r.Chart, err)
 	}
 	out := &Checked{
 		Chart: c, Stale: archive.Stale, ValuesErrors: slices.Clone(r.FromErrors), PartOf: text(platform, "partOf"),
 	}
-
-	schema, err := e.schemas.of(c)
-	if err != nil {
-		out.ValuesErrors = append(out.ValuesErrors, err.Error())
-	} else {
-		out.Inputs = schema.Inputs()
-	}
-	for _, in := range out.Inputs {
-		if in.Secret {
-			if _, given := values.Get(r.Spec, strings.Split(in.Path, ".")); given && !in.Unaddressable {
-				out.ValuesErrors = append(out.ValuesErrors, in.Path+": is a secret input and stands in the plain values: take it out of values and give it as a secret")
-			}
-		}
-	}
-	merged, err := e.merge(ctx, r, c, out.Inputs, platform)
+	generated, err := e.generated(ctx, r, c.Inputs)
 	if err != nil {
 		return nil, err
 	}
-	out.Checksum = values.Checksum(merged)
-	if schema != nil {
-		out.ValuesErrors = append(out.ValuesErrors, schema.Validate(merged)...)
+	result, err := e.Worker.Render(ctx, archive, worker.Job{
+		Name: r.Name, Namespace: r.Namespace, Spec: r.Spec, From: r.From, Generated: generated, Platform: platform,
+		ValidateOnly: len(r.FromErrors) > 0, // what is missing then would be told twice
+	})
+	var over *worker.Overrun
+	switch {
+	case errors.As(err, &over):
+		result = &worker.Result{ValuesErrors: []string{"rendering the chart was stopped: " + over.What}}
+	case err != nil:
+		return nil, err
 	}
+	out.Checksum, out.Inputs, out.Warnings = result.Checksum, result.Inputs, result.Warnings
+	out.ValuesErrors = append(out.ValuesErrors, result.ValuesErrors...)
 	if len(out.ValuesErrors) == 0 {
-		out.Objects, out.ValuesErrors = render.Render(ctx, render.Input{
-			Chart: c, Name: r.Name, Namespace: r.Namespace, Values: merged,
-		})
-	}
-	if err := ctx.Err(); err != nil { // what was rendered under an ended context says nothing about the chart
-		return nil, err
+		out.Objects = result.Objects
 	}
 	slices.Sort(out.ValuesErrors)
 	out.ValuesErrors = slices.Compact(out.ValuesErrors)
@@ -151,31 +150,40 @@ func (e *Engine) Check(ctx context.Context, r Request) (*Checked, error) {
 	return out, nil
 }
 
-// merge layers the values, with generated ones for the inputs that nobody gave.
-func (e *Engine) merge(ctx context.Context, r Request, c *chart.Chart, in []inputs.Input, platform map[string]any) (map[string]any, error) {
-	layers := values.Layers{Defaults: c.Defaults, Subcharts: c.Subcharts, Spec: r.Spec, From: r.From, Platform: platform}
+// unreadable is the fault of a chart that needs too much to be read.
+func unreadable(src v1alpha1.ChartSource, err error) error {
+	var over *worker.Overrun
+	if !errors.As(err, &over) {
+		return err
+	}
+	return fault.New(fault.Overrun, "chart %s: reading it was stopped: %s", src.Ref, over.What).Because(err)
+}
+
+// generated are the values of the generated inputs that nobody gave.
+func (e *Engine) generated(ctx context.Context, r Request, in []inputs.Input) (map[string]string, error) {
+	layers := values.Layers{Spec: r.Spec, From: r.From}
 	var wanted []inputs.Input
 	for _, input := range in {
 		if input.Generate != "" && !layers.Given(input.Path) {
 			wanted = append(wanted, input)
 		}
 	}
-	if len(wanted) > 0 && r.Generated != nil {
-		generated, err := r.Generated(ctx, wanted)
-		if err != nil {
-			return nil, fmt.Errorf("generated values: %w", err)
-		}
-		layers.Generated = generated
+	if len(wanted) == 0 || r.Generated == nil {
+		return nil, nil
 	}
-	return layers.Merged(), nil
+	generated, err := r.Generated(ctx, wanted)
+	if err != nil {
+		return nil, fmt.Errorf("generated values: %w", err)
+	}
+	return generated, nil
 }
 
 // facts are what the guardrails look at. When nothing could be rendered, only the chart is judged.
-func facts(r Request, c *chart.Chart, objects manifest.Set, platform map[string]any, rendered bool) guard.Facts {
+func facts(r Request, c *worker.Chart, objects manifest.Set, platform map[string]any, rendered bool) guard.Facts {
 	f := guard.Facts{
 		Addon: r.Name, Namespace: r.Namespace,
 		Chart: guard.ChartFacts{
-			APIVersion: c.APIVersion, Type: c.Type, Annotations: c.Annotations, CRDs: c.CRDs,
+			APIVersion: c.APIVersion, Type: c.Type, Annotations: c.Facts.Annotations, CRDs: c.CRDs,
 		},
 		Objects: objects, NotRendered: !rendered,
 	}

@@ -21,7 +21,7 @@ func checkChart(t *testing.T, dir string, change func(*engine.Request)) *engine.
 	if change != nil {
 		change(&request)
 	}
-	got, err := (&engine.Engine{Fetch: fetcher}).Check(t.Context(), request)
+	got, err := (&engine.Engine{Fetch: fetcher, Worker: newPool(t)}).Check(t.Context(), request)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,6 @@ import (
 	"zaentrum.io/zae/api/v1alpha1"
 	"zaentrum.io/zae/internal/apply"
 	"zaentrum.io/zae/internal/guard"
-	"zaentrum.io/zae/internal/inputs"
 	"zaentrum.io/zae/internal/manifest"
 	"zaentrum.io/zae/internal/plan"
 )
@@ -19,8 +18,17 @@ type Previewed struct {
 	Wanted manifest.Set
 	// Observed is what the cluster holds of this addon.
 	Observed *apply.Observation
-	Plan     *v1alpha1.Plan
+	// Rehearsal is what the cluster says about applying Wanted. It is nil when the plan is blocked before the
+	// cluster is asked.
+	Rehearsal *apply.Rehearsal
+	Plan      *v1alpha1.Plan
 }
+
+// Blocked tells whether something forbids applying: the chart, the values, a guardrail or the cluster.
+func (p *Previewed) Blocked() bool { return p.Checked.Blocked() || p.Refused() }
+
+// Refused tells whether the cluster does not accept an object.
+func (p *Previewed) Refused() bool { return p.Rehearsal != nil && len(p.Rehearsal.Refused) > 0 }
 
 // Marks says how to mark what is applied as belonging to an addon (contract §3).
 func Marks(owner apply.Owner, partOf, checksum string) apply.Marks {
@@ -38,8 +46,14 @@ func Marks(owner apply.Owner, partOf, checksum string) apply.Marks {
 	}
 }
 
-// Preview checks, looks at the cluster and computes the plan. It only reads.
+// Preview checks, looks at the cluster and computes the plan. It writes nothing: what would change, and whether
+// the cluster accepts it, is found out in dry runs, which are not repeated while nothing changes.
 func (e *Engine) Preview(ctx context.Context, r Request, owner apply.Owner) (*Previewed, error) {
+	return e.preview(ctx, r, owner, true)
+}
+
+// preview asks the cluster anew without recall.
+func (e *Engine) preview(ctx context.Context, r Request, owner apply.Owner, recall bool) (*Previewed, error) {
 	checked, err := e.Check(ctx, r)
 	if err != nil {
 		return nil, err
@@ -55,27 +69,37 @@ func (e *Engine) Preview(ctx context.Context, r Request, owner apply.Owner) (*Pr
 	}
 	checked.Findings = append(checked.Findings, guard.CheckOwnership(out.Observed.Taken)...)
 	out.Plan = plan.Compute(plan.Input{
-		Chart:        checked.Chart.Facts(),
-		Schema:       schemaText(checked.Chart.Schema),
+		Chart:        checked.Chart.Facts,
+		Schema:       string(checked.Chart.Schema),
 		ValuesErrors: checked.ValuesErrors,
 		Violations:   violations(checked.Findings),
 		Wanted:       checked.Objects,
 		Owned:        out.Observed.Owned,
 	})
-	if !out.Blocked() {
-		out.Wanted = apply.Decorate(checked.Objects, Marks(owner, checked.PartOf, checked.Checksum))
-		for _, id := range e.Cluster.Changed(out.Wanted, out.Observed) {
-			out.Plan.Changes.Modified = append(out.Plan.Changes.Modified, v1alpha1.ModifiedObject{Kind: id.Kind, Name: id.Name})
-		}
+	out.Plan.Inputs, out.Plan.Warnings = checked.Inputs, checked.Warnings
+	if checked.Blocked() {
+		return out, nil
 	}
+	out.Wanted = apply.Decorate(checked.Objects, Marks(owner, checked.PartOf, checked.Checksum))
+	if out.Rehearsal, err = e.Cluster.Rehearse(ctx, owner, out.Wanted, out.Observed, recall); err != nil {
+		return nil, err
+	}
+	for _, refusal := range out.Rehearsal.Refused {
+		out.Plan.Violations = append(out.Plan.Violations, refusal.String())
+	}
+	plan.Detail(out.Plan, changes(out.Rehearsal))
 	return out, nil
 }
 
-func schemaText(schema []byte) string {
-	if len(schema) > inputs.MaxSchemaBytes {
-		return ""
+func changes(r *apply.Rehearsal) []plan.Change {
+	var out []plan.Change
+	for _, ch := range r.Changes {
+		out = append(out, plan.Change{
+			Ref:    v1alpha1.ObjectRef{Kind: ch.ID.Kind, Name: ch.ID.Name},
+			Fields: ch.Fields, Rerun: ch.Rerun, Leaving: ch.Leaving, Unknown: ch.Unknown, Refused: ch.Refused,
+		})
 	}
-	return string(schema)
+	return out
 }
 
 func violations(findings []guard.Finding) []string {

@@ -23,6 +23,7 @@ var layers = [][]string{
 	{"internal/cli"},
 	{"internal/operator", "internal/portal"},
 	{"internal/engine"},
+	{"internal/worker"},
 	{"internal/chart", "internal/render", "internal/apply", "internal/client", "internal/session", "internal/registry"},
 	{"internal/apitype"},
 	{"internal/inputs", "internal/values", "internal/guard", "internal/plan"},

@@ -29,6 +29,7 @@ import (
 	"zaentrum.io/zae/internal/chart"
 	"zaentrum.io/zae/internal/charttest"
 	"zaentrum.io/zae/internal/operator"
+	"zaentrum.io/zae/internal/worker"
 )
 
 // The API server that tests share; each has a namespace and an operator of its own. No controller manager runs:
@@ -41,6 +42,9 @@ var server struct {
 }
 
 func TestMain(m *testing.M) {
+	if args := os.Args[1:]; worker.Requested(args) { // this program is the render worker, as the product is
+		os.Exit(worker.Serve(args, os.Stdin, os.Stdout))
+	}
 	flag.Parse()
 	ctrl.SetLogger(logr.Discard())
 	code := m.Run()
@@ -180,10 +184,12 @@ func (h *house) start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	fetcher, err := chart.NewFetcher(chart.FetcherOptions{CacheDir: h.cacheDir, AllowLoopback: []string{h.registry.Host, h.slow}})
 	h.must(err)
+	pool, err := worker.NewPool(worker.Options{})
+	h.must(err)
 	done := make(chan error, 1)
 	go func() {
 		done <- operator.Run(ctx, operator.Options{
-			Config: server.config, Namespace: h.namespace, Fetcher: fetcher,
+			Config: server.config, Namespace: h.namespace, Fetcher: fetcher, Worker: pool,
 			MetricsAddr: "0", ProbeAddr: "0", Now: h.clock.now,
 			Log: slog.New(slog.NewJSONHandler(h.log, nil)),
 			// Two operators in one process would register the same controller names.
@@ -195,6 +201,9 @@ func (h *house) start() {
 		once.Do(func() {
 			cancel()
 			if err := <-done; err != nil {
+				h.Error(err)
+			}
+			if err := pool.Close(); err != nil {
 				h.Error(err)
 			}
 			if err := fetcher.Close(); err != nil {

@@ -64,6 +64,7 @@ type Options struct {
 	// Namespace is the one to watch; empty for all.
 	Namespace string
 	Fetcher   engine.Fetcher
+	Worker    engine.Worker
 
 	// LeaderElection lets several replicas run, one of them working.
 	LeaderElection          bool
@@ -198,7 +199,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) (*patientFetcher, e
 	r := &reconciler{
 		client: mgr.GetClient(),
 		live:   mgr.GetAPIReader(),
-		engine: &engine.Engine{Fetch: fetcher, Cluster: cluster},
+		engine: &engine.Engine{Fetch: fetcher, Worker: o.Worker, Cluster: cluster},
 		events: mgr.GetEventRecorder("zae-operator"),
 		now:    o.Now,
 		random: o.Random,

@@ -1,0 +1,12 @@
+package worker
+
+// Processes are the process ids of a pool's workers.
+func Processes(p *Pool) []int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var pids []int
+	for w := range p.live {
+		pids = append(pids, w.cmd.Process.Pid)
+	}
+	return pids
+}

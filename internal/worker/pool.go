@@ -1,0 +1,276 @@
+package worker
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"zaentrum.io/zae/internal/chart"
+	"zaentrum.io/zae/internal/fault"
+)
+
+// Options configure a Pool. The zero value of a field is its default.
+type Options struct {
+	// Program is the file to run as a worker, this very program by default. It must call Serve when Requested
+	// says so.
+	Program string
+	// Max is how many processes work at the same time, 2 by default. Who comes later waits its turn.
+	Max int
+	// Idle is how long a process without work is kept, 11 minutes by default: longer than two looks at an
+	// addon are apart.
+	Idle   time.Duration
+	Limits Limits
+	// Now is the clock by which refusals age; nil is time.Now.
+	Now func() time.Time
+}
+
+const (
+	defaultMax  = 2
+	defaultIdle = 11 * time.Minute
+
+	// maxKnown bounds what is remembered of charts and of jobs.
+	maxKnown = 256
+	// overrunAge is how long an overrun is answered without another try: long enough that a hostile chart
+	// costs next to nothing, short enough that a larger bound or a new program shows.
+	overrunAge = 10 * time.Minute
+)
+
+// Pool runs jobs in worker processes. It is safe for use by several goroutines.
+type Pool struct {
+	o     Options
+	slots chan struct{}
+
+	mu     sync.Mutex
+	live   map[*process]bool
+	idle   []*process // the one used last is at the end
+	closed bool
+	all    sync.WaitGroup
+
+	inspected memo[*Chart]
+	checked   memo[[]string] // warnings of jobs that were rendered twice
+	overruns  memo[overrun]
+}
+
+type overrun struct {
+	err *Overrun
+	at  time.Time
+}
+
+// NewPool makes a pool. It starts no process before there is work. Close it when it is no longer needed.
+func NewPool(o Options) (*Pool, error) {
+	if o.Program == "" {
+		var err error
+		if o.Program, err = thisProgram(); err != nil {
+			return nil, fault.New(fault.Internal, "render worker: this program's own file cannot be found").Because(err)
+		}
+	}
+	if o.Max <= 0 {
+		o.Max = defaultMax
+	}
+	if o.Idle <= 0 {
+		o.Idle = defaultIdle
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	o.Limits = o.Limits.withDefaults()
+	return &Pool{o: o, slots: make(chan struct{}, o.Max), live: map[*process]bool{}}, nil
+}
+
+// thisProgram is the file that runs, also when another one has taken its place in the directory since.
+func thisProgram() (string, error) {
+	if runtime.GOOS == "linux" {
+		return "/proc/self/exe", nil
+	}
+	return os.Executable()
+}
+
+// Close ends all workers and waits for them. Jobs under way fail.
+func (p *Pool) Close() error {
+	p.mu.Lock()
+	p.closed = true
+	for w := range p.live {
+		w.end()
+	}
+	for _, w := range p.idle {
+		w.retire.Stop()
+	}
+	p.idle = nil
+	p.mu.Unlock()
+	p.all.Wait()
+	return nil
+}
+
+// Inspect loads a chart and reads its schema. Faults are of the code Chart; a chart that needs too much is
+// an *Overrun.
+func (p *Pool) Inspect(ctx context.Context, a *chart.Archive) (*Chart, error) {
+	if c, ok := p.inspected.get(a.Digest); ok && a.Digest != "" {
+		return c, nil
+	}
+	r, err := p.ask(ctx, a, &request{Digest: a.Digest}, a.Digest)
+	if err != nil {
+		return nil, err
+	}
+	if r.Chart == nil {
+		return nil, errBroken
+	}
+	p.inspected.put(a.Digest, r.Chart)
+	return r.Chart, nil
+}
+
+// Render merges the values, validates them and renders the chart: twice when this chart has not been rendered
+// with these values yet, to find out what differs each time. A chart that needs too much is an *Overrun.
+func (p *Pool) Render(ctx context.Context, a *chart.Archive, j Job) (*Result, error) {
+	text, err := sorted.Marshal(j)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "the values cannot be handed to the renderer").Because(err)
+	}
+	q := &request{Digest: a.Digest, Job: text}
+	sum := sha256.Sum256(append([]byte(a.Digest+"\x00"), text...))
+	key := string(sum[:]) // the same for jobs that come to the same
+	warnings, known := p.checked.get(key)
+	q.Twice = !known
+	r, err := p.ask(ctx, a, q, key)
+	if err != nil {
+		return nil, err
+	}
+	if r.Result == nil {
+		return nil, errBroken
+	}
+	if known {
+		r.Result.Warnings = slices.Clone(warnings)
+	} else {
+		p.checked.put(key, slices.Clone(r.Result.Warnings))
+	}
+	return r.Result, nil
+}
+
+var (
+	errBroken = fault.New(fault.Internal, "render worker: it did not answer in its language")
+	errClosed = fault.New(fault.Internal, "render worker: the program is ending")
+)
+
+// ask has a worker answer. Key names the work, to remember that it is too much.
+func (p *Pool) ask(ctx context.Context, a *chart.Archive, q *request, key string) (*response, error) {
+	if o, ok := p.overruns.get(key); ok && p.o.Now().Sub(o.at) < overrunAge {
+		return nil, o.err
+	}
+	select {
+	case p.slots <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	defer func() { <-p.slots }()
+	r, err := p.work(ctx, a, q)
+	var over *Overrun
+	if errors.As(err, &over) && !over.Again && key != "" {
+		p.overruns.put(key, overrun{over, p.o.Now()})
+	}
+	if err == nil && r.Fault != nil {
+		return nil, r.Fault.fault()
+	}
+	return r, err
+}
+
+// work does one job in one process. A process that was found dead before it had the job, or was killed by
+// somebody else when it had already done others, is replaced.
+func (p *Pool) work(ctx context.Context, a *chart.Archive, q *request) (*response, error) {
+	for {
+		w, fresh, err := p.take()
+		if err != nil {
+			return nil, err
+		}
+		r, err := w.answer(ctx, a, q, p.o.Limits.Wall)
+		if err == nil {
+			p.put(w)
+			return r, nil
+		}
+		dead := w.bury()
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case !fresh && (dead == nil || dead.stray):
+			continue
+		case dead == nil:
+			return nil, errBroken
+		}
+		return nil, dead
+	}
+}
+
+// take is a warm process, or a new one.
+func (p *Pool) take() (w *process, fresh bool, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return nil, false, errClosed
+	}
+	if n := len(p.idle); n > 0 {
+		w, p.idle = p.idle[n-1], p.idle[:n-1]
+		w.retire.Stop()
+		return w, false, nil
+	}
+	w, err = start(exec.Command(p.o.Program, p.o.Limits.args()...)) //nolint:gosec,noctx // this program; it ends with the pool
+	if err != nil {
+		return nil, false, fault.New(fault.Internal, "render worker: it cannot be started").Because(err)
+	}
+	p.live[w] = true
+	p.all.Go(func() {
+		<-w.ended
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.live, w)
+	})
+	return w, true, nil
+}
+
+// put keeps a process warm for the next job.
+func (p *Pool) put(w *process) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		w.end()
+		return
+	}
+	w.retire = time.AfterFunc(p.o.Idle, func() { p.dismiss(w) })
+	p.idle = append(p.idle, w)
+}
+
+// dismiss ends a process that nobody needed for long.
+func (p *Pool) dismiss(w *process) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if i := slices.Index(p.idle, w); i >= 0 {
+		p.idle = slices.Delete(p.idle, i, i+1)
+		w.end()
+	}
+}
+
+// memo remembers, bounded. The zero value is empty.
+type memo[T any] struct {
+	mu   sync.Mutex
+	held map[string]T
+}
+
+func (m *memo[T]) get(key string) (T, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	v, ok := m.held[key]
+	return v, ok
+}
+
+// put remembers v. At the bound all is forgotten, which costs one job each.
+func (m *memo[T]) put(key string, v T) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.held == nil || len(m.held) >= maxKnown {
+		m.held = make(map[string]T, maxKnown)
+	}
+	m.held[key] = v
+}

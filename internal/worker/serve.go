@@ -1,0 +1,137 @@
+package worker
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"log"
+	"os"
+	"runtime/debug"
+	"runtime/metrics"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"zaentrum.io/zae/internal/chart"
+)
+
+// argument makes a program a worker: it is followed by the bounds of a job.
+const argument = "render-worker"
+
+// Requested tells whether a program was started to be a worker, by its arguments without its name.
+func Requested(args []string) bool { return len(args) == 3 && args[0] == argument }
+
+// Serve is the worker's program: it answers jobs from in on out until in ends, and is the exit status. It
+// bounds the whole process, so it must be all that the process does.
+func Serve(args []string, in io.Reader, out io.Writer) int {
+	limits, ok := limitsOf(args)
+	if !ok {
+		return exitWire
+	}
+	log.SetOutput(io.Discard) // Helm logs values
+	os.Stdout = os.Stderr     // what prints without being asked must not meet the answers
+	debug.SetMaxStack(maxStack)
+	debug.SetGCPercent(400) // a small heap that is thrown away with each job: the limit decides
+	debug.SetMemoryLimit(limits.Memory / 4 * 3)
+	confine(limits.Memory)
+	s := &server{limits: limits, out: out}
+	go s.watch()
+	// Requests are read ahead, so that the end of the input ends a job that is under way.
+	requests := make(chan *request)
+	go func() {
+		defer close(requests)
+		r := bufio.NewReaderSize(in, 64<<10)
+		for {
+			q := &request{}
+			err := receive(r, q)
+			if err != nil {
+				os.Exit(0)
+			}
+			requests <- q
+		}
+	}()
+	for q := range requests {
+		if !s.answer(q) {
+			return exitWire
+		}
+	}
+	return 0
+}
+
+func (l Limits) args() []string {
+	return []string{argument, strconv.FormatInt(int64(l.CPU), 10), strconv.FormatInt(l.Memory, 10)}
+}
+
+func limitsOf(args []string) (Limits, bool) {
+	if !Requested(args) {
+		return Limits{}, false
+	}
+	cpu, err1 := strconv.ParseInt(args[1], 10, 64)
+	memory, err2 := strconv.ParseInt(args[2], 10, 64)
+	return Limits{CPU: time.Duration(cpu), Memory: memory}, err1 == nil && err2 == nil && cpu > 0 && memory > 0
+}
+
+type server struct {
+	limits Limits
+	out    io.Writer
+	charts charts
+	// until is the processor time at which the job under way is over its bound; 0 when there is none.
+	until atomic.Int64
+}
+
+// answer does one job. It is false when the answer could not be sent.
+func (s *server) answer(q *request) bool {
+	s.until.Store(int64(processorTime() + s.limits.CPU))
+	frame, err := encode(s.do(q))
+	if err != nil {
+		frame, err = encode(&response{Result: &Result{ValuesErrors: []string{"the templates render more than can be handed over"}}})
+	}
+	s.until.Store(0)
+	if err != nil {
+		return false
+	}
+	_, err = s.out.Write(frame)
+	return err == nil
+}
+
+func (s *server) do(q *request) *response {
+	l, ok := s.charts.get(q.Digest)
+	if !ok && q.Archive == nil {
+		return &response{Need: true}
+	}
+	if !ok {
+		var err error
+		if l, err = s.charts.of(&chart.Archive{Bytes: q.Archive, Digest: q.Digest}); err != nil {
+			return &response{Fault: toWire(err)}
+		}
+	}
+	if q.Job == nil {
+		return &response{Chart: l.describe()}
+	}
+	var j Job
+	if decoding.Unmarshal(q.Job, &j) != nil {
+		return &response{}
+	}
+	return &response{Result: l.render(context.Background(), j, q.Twice)}
+}
+
+// pulse is how often the watchdog looks.
+const pulse = 10 * time.Millisecond
+
+// watch ends the process when a job is over its bounds: nothing in a template can be asked to stop.
+func (s *server) watch() {
+	sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	for range time.Tick(pulse) {
+		until := s.until.Load()
+		if until == 0 {
+			continue
+		}
+		if int64(processorTime()) > until {
+			os.Exit(exitCPU)
+		}
+		metrics.Read(sample)
+		if int64(sample[0].Value.Uint64()-sample[1].Value.Uint64()) > s.limits.Memory {
+			os.Exit(exitMemory)
+		}
+	}
+}
