@@ -469,36 +469,6 @@ func configMap(name string) string {
 	return "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: " + name + "\n"
 }
 
-func TestATagThatMovesIsReportedAndNotRolledOut(t *testing.T) {
-	h := newHouse(t)
-	h.chart("moving", "1.0.0", configMap("moving-a"))
-	a := h.addon("moving", "moving", "1.0.0")
-	a.Spec.Suspend = true
-	planned := h.create(a, v1alpha1.PhasePlanned).Status.Plan.Chart.Digest
-
-	// Between plan and install: what was planned is installed.
-	h.chart("moving", "1.0.0", configMap("moving-b"))
-	h.change("moving", func(a *v1alpha1.ZaentrumAddon) { a.Spec.Suspend = false })
-	got := h.phase("moving", v1alpha1.PhaseReady)
-	if got.Status.LastAppliedChart.Digest != planned || !h.exists(&corev1.ConfigMap{}, "moving-a") || h.exists(&corev1.ConfigMap{}, "moving-b") {
-		t.Error("content was installed that nobody planned")
-	}
-	h.says("moving", v1alpha1.PhaseReady, "published again")
-
-	// Suspended, the new content is planned; installed, it is applied.
-	h.change("moving", func(a *v1alpha1.ZaentrumAddon) { a.Spec.Suspend = true })
-	if again := h.phase("moving", v1alpha1.PhasePlanned); again.Status.Plan.Chart.Digest == planned || len(again.Status.Plan.Changes.Added) != 1 {
-		t.Errorf("the new content is not planned: %+v", again.Status.Plan)
-	}
-	h.change("moving", func(a *v1alpha1.ZaentrumAddon) { a.Spec.Suspend = false })
-	h.eventually(func() string {
-		if h.exists(&corev1.ConfigMap{}, "moving-a") || !h.exists(&corev1.ConfigMap{}, "moving-b") {
-			return "the planned content is not applied"
-		}
-		return ""
-	})
-}
-
 func TestASecretThatAChartPutsElsewhereDoesNotShow(t *testing.T) {
 	h := newHouse(t)
 	for i, template := range []string{

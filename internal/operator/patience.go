@@ -54,7 +54,7 @@ func (f *patientFetcher) Fetch(ctx context.Context, src v1alpha1.ChartSource) (*
 		f.mu.Unlock()
 		return p.archive, p.err
 	case <-timer.C:
-		return nil, &engine.Waiting{What: "waiting for the registry of " + src.Ref, After: afterPatience}
+		return nil, &engine.Waiting{What: "waiting for the registry of " + shown(src), After: afterPatience}
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

@@ -38,6 +38,7 @@ type reconciler struct {
 	random io.Reader
 	resync time.Duration
 	writes *writes
+	told   told
 }
 
 // How soon to look again when nothing would wake the reconcile by itself.
@@ -53,6 +54,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.client.Get(ctx, req.NamespacedName, a); err != nil {
 		if apierrors.IsNotFound(err) {
 			r.engine.Cluster.Forget(r.writes.forget(req.NamespacedName))
+			r.told.forget(req.NamespacedName)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -138,64 +140,6 @@ func (r *reconciler) work(ctx context.Context, a *v1alpha1.ZaentrumAddon) (*outc
 		o.known = known
 	}
 	return o, next, err
-}
-
-// engage has the engine do the work.
-func (r *reconciler) engage(ctx context.Context, a *v1alpha1.ZaentrumAddon, request *engine.Request) (*outcome, time.Duration, error) {
-	note, err := r.hold(ctx, a, request)
-	if err != nil {
-		return r.troubled(v1alpha1.PhaseFailed, err)
-	}
-	if a.Spec.Suspend {
-		previewed, err := r.engine.Preview(ctx, *request, owner(a))
-		if err != nil {
-			return r.troubled(v1alpha1.PhasePlanFailed, err)
-		}
-		return planned(a, previewed), 0, nil
-	}
-	done, err := r.engine.Converge(ctx, *request, owner(a))
-	if err != nil {
-		return r.troubled(v1alpha1.PhaseFailed, err)
-	}
-	o, next := converged(a, done)
-	if note != "" {
-		o.message = cut(o.message, maxMessage-len(note)-2) + "; " + note
-		o.planned.message += "; " + note
-	}
-	return o, next, nil
-}
-
-// hold keeps what runs, or is about to, at the content that was planned: a tag that moved is reported, and
-// its new content is neither installed unread nor rolled out unseen. It is planned when the addon is
-// suspended, and applied when that plan is installed.
-func (r *reconciler) hold(ctx context.Context, a *v1alpha1.ZaentrumAddon, request *engine.Request) (string, error) {
-	reviewed := reviewedDigest(a)
-	if a.Spec.Suspend || a.Spec.Chart.Digest != "" || reviewed == "" {
-		return "", nil
-	}
-	archive, err := r.engine.Fetch.Fetch(ctx, a.Spec.Chart)
-	if err != nil {
-		return "", err
-	}
-	request.Chart.Digest = reviewed // which is at hand: the engine's own fetch makes no request
-	if archive.Digest == reviewed {
-		return archive.Stale, nil
-	}
-	return fmt.Sprintf("%s %s was published again as %s; kept at %s: suspend the addon to plan the new content",
-		a.Spec.Chart.Ref, a.Spec.Chart.Version, archive.Digest, reviewed), nil
-}
-
-// reviewedDigest is the digest of the archive that was last planned or applied for what the resource asks for
-// now; empty when that is something new.
-func reviewedDigest(a *v1alpha1.ZaentrumAddon) string {
-	want := a.Spec.Chart
-	if p := a.Status.Plan; p != nil && p.Chart.Requested != nil && p.Chart.Requested.Ref == want.Ref && p.Chart.Requested.Version == want.Version {
-		return p.Chart.Digest
-	}
-	if l := a.Status.LastAppliedChart; l != nil && l.Ref == want.Ref && l.Version == want.Version {
-		return l.Digest
-	}
-	return ""
 }
 
 // platform is the one platform of a namespace, or says why there is none.
@@ -372,7 +316,7 @@ func converged(a *v1alpha1.ZaentrumAddon, c *engine.Converged) (*outcome, time.D
 		return o, afterRegistryFault
 	}
 	if c.Applied {
-		o.applied = &v1alpha1.AppliedChart{Ref: a.Spec.Chart.Ref, Version: a.Spec.Chart.Version, Digest: c.Chart.Digest}
+		o.applied = &v1alpha1.AppliedChart{Ref: a.Spec.Chart.Ref, Version: a.Spec.Chart.Version, Digest: c.Chart.Facts.Digest}
 	}
 	health := c.Health
 	if len(c.Report.Waiting) > 0 {

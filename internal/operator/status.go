@@ -44,6 +44,10 @@ type outcome struct {
 	components []v1alpha1.Component
 	// applied is what was applied just now; nil leaves what is known.
 	applied *v1alpha1.AppliedChart
+	// reviewed tells that the plan was made while the addon was suspended.
+	reviewed bool
+	// moved is content that was published again; nil when it was not, or when that is not known.
+	moved *moved
 	// known are the secret values that must not show; nil for none.
 	known *secrets
 }
@@ -65,6 +69,7 @@ func (o *outcome) status(a *v1alpha1.ZaentrumAddon, now metav1.Time) v1alpha1.Za
 	s.Message = o.message
 	s.ObservedGeneration = a.Generation
 	s.Plan = o.plan
+	s.Reviewed = s.Reviewed || o.reviewed
 	if o.components != nil {
 		s.Components = o.components
 	}
@@ -100,7 +105,7 @@ func (r *reconciler) writeStatus(ctx context.Context, a *v1alpha1.ZaentrumAddon,
 	if equality.Semantic.DeepEqual(a.Status, want) {
 		return nil
 	}
-	before := a.Status.Phase
+	before := a.Status
 	patched := a.DeepCopy()
 	patched.Status = want
 	// The lock refuses a status computed from a resource that is no longer there as it was read.
@@ -109,6 +114,7 @@ func (r *reconciler) writeStatus(ctx context.Context, a *v1alpha1.ZaentrumAddon,
 		return fmt.Errorf("status: %w", err)
 	}
 	r.writes.wrote(patched)
-	r.transition(patched, before)
+	r.transition(patched, before.Phase)
+	r.tellMoved(patched, &before, o.moved)
 	return nil
 }

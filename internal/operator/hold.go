@@ -1,0 +1,205 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"zaentrum.io/zae/api/v1alpha1"
+	"zaentrum.io/zae/internal/chart"
+	"zaentrum.io/zae/internal/engine"
+)
+
+// engage has the engine do the work.
+func (r *reconciler) engage(ctx context.Context, a *v1alpha1.ZaentrumAddon, request *engine.Request) (*outcome, time.Duration, error) {
+	if a.Spec.Suspend {
+		previewed, err := r.engine.Preview(ctx, *request, owner(a))
+		if err != nil {
+			return r.troubled(v1alpha1.PhasePlanFailed, err)
+		}
+		o := planned(a, previewed)
+		o.reviewed = true
+		if was := reviewedDigest(a); was != "" && was != o.plan.Chart.Digest && a.Spec.Chart.Digest == "" {
+			o.moved = &moved{was: was, is: o.plan.Chart.Digest, so: "this plan is of the new content"}
+		}
+		o.note(movedNote(a, o))
+		return o, 0, nil
+	}
+	h, err := r.hold(ctx, a, request)
+	if err != nil {
+		return r.troubled(v1alpha1.PhaseFailed, err)
+	}
+	done, err := r.engine.Converge(ctx, *request, owner(a))
+	if err != nil {
+		return r.troubled(v1alpha1.PhaseFailed, err)
+	}
+	o, next := converged(a, done)
+	o.moved = h.moved
+	if h.moved != nil && h.moved.held {
+		o.note(h.moved.text(a))
+	} else if h.stale != "" {
+		o.say(h.stale)
+	}
+	return o, next, nil
+}
+
+// moved is content that was published in place of other content, under the same reference and version.
+type moved struct {
+	was, is string // digests of archives
+	held    bool   // the new content is not applied
+	so      string // what became of it
+}
+
+const publishedAgain = "the chart was published again"
+
+// text says it for the status and for an event. The reference, which may be long, comes last.
+func (m *moved) text(a *v1alpha1.ZaentrumAddon) string {
+	return fmt.Sprintf("%s, %s in place of %s: %s (%s)", publishedAgain, m.is, m.was, m.so, shown(a.Spec.Chart))
+}
+
+// shown is a chart source for people. The query of a link may be a credential.
+func shown(src v1alpha1.ChartSource) string {
+	ref, err := chart.ParseReference(src.Ref)
+	if err != nil {
+		return "the chart"
+	}
+	if ref.Scheme == chart.SchemeHTTPS {
+		return ref.String()
+	}
+	return ref.String() + " " + src.Version
+}
+
+// movedNote is what the plan of a suspended addon says about content that moved: now, or when it was planned
+// first, until something else is planned.
+func movedNote(a *v1alpha1.ZaentrumAddon, o *outcome) string {
+	if o.moved != nil {
+		return o.moved.text(a)
+	}
+	if p := a.Status.Plan; p != nil && p.Chart.Digest == o.plan.Chart.Digest && reviewedDigest(a) == p.Chart.Digest {
+		for _, w := range p.Warnings {
+			if strings.HasPrefix(w, publishedAgain+", "+p.Chart.Digest) {
+				return w
+			}
+		}
+	}
+	return ""
+}
+
+// note puts a text into the plan, the message and the condition.
+func (o *outcome) note(text string) {
+	if text == "" {
+		return
+	}
+	text = cut(text, maxMessage)
+	o.plan.Warnings = append(o.plan.Warnings, text)
+	o.say(text)
+}
+
+// say adds a text to the message and the condition.
+func (o *outcome) say(text string) {
+	text = "; " + cut(text, maxMessage/2)
+	o.message = cut(o.message, maxMessage-len(text)) + text
+	o.planned.message = cut(o.planned.message, maxMessage-len(text)) + text
+}
+
+// held is what hold found out.
+type held struct {
+	stale string // not empty: the registry did not answer
+	moved *moved // nil: the content is the one that was planned
+}
+
+// hold decides about a tag that moved since its content was planned. Where somebody reads plans, because there
+// was one while the addon was suspended, what was read is what is applied: the new content is reported, and
+// waits for a plan of its own to be installed. Where nobody does, it is rolled out, and told.
+func (r *reconciler) hold(ctx context.Context, a *v1alpha1.ZaentrumAddon, request *engine.Request) (held, error) {
+	was := reviewedDigest(a)
+	if a.Spec.Chart.Digest != "" || was == "" {
+		return held{}, nil
+	}
+	archive, err := r.engine.Fetch.Fetch(ctx, a.Spec.Chart)
+	if err != nil {
+		return held{}, err
+	}
+	// What is decided on is what is applied, whatever happens meanwhile. It is at hand: the engine's own fetch
+	// makes no request.
+	request.Chart.Digest = archive.Digest
+	switch {
+	case archive.Digest == was:
+		return held{stale: archive.Stale}, nil
+	case a.Status.Reviewed:
+		request.Chart.Digest = was
+		return held{moved: &moved{was: was, is: archive.Digest, held: true, so: "the addon is kept at what was planned: suspend it to plan the new content"}}, nil
+	default:
+		return held{stale: archive.Stale, moved: &moved{was: was, is: archive.Digest, so: "the new content is rolled out"}}, nil
+	}
+}
+
+// reviewedDigest is the digest of the archive that was last planned or applied for what the resource asks for
+// now; empty when that is something new.
+func reviewedDigest(a *v1alpha1.ZaentrumAddon) string {
+	want := a.Spec.Chart
+	if p := a.Status.Plan; p != nil && p.Chart.Requested != nil && p.Chart.Requested.Ref == want.Ref && p.Chart.Requested.Version == want.Version {
+		return p.Chart.Digest
+	}
+	if l := a.Status.LastAppliedChart; l != nil && l.Ref == want.Ref && l.Version == want.Version {
+		return l.Digest
+	}
+	return ""
+}
+
+const reasonContentChanged = "ContentChanged" // of an event
+
+// tellMoved tells of content that moved, as one event, when its status has been written; before is the status
+// that was there.
+func (r *reconciler) tellMoved(a *v1alpha1.ZaentrumAddon, before *v1alpha1.ZaentrumAddonStatus, m *moved) {
+	if m == nil || !r.told.first(a, m.is) {
+		return
+	}
+	text := cut(m.text(a), maxNote)
+	if p := before.Plan; p != nil { // told before a restart
+		for _, w := range p.Warnings {
+			if w == cut(m.text(a), maxMessage) {
+				return
+			}
+		}
+	}
+	r.events.Eventf(a, nil, corev1.EventTypeWarning, reasonContentChanged, "Reconcile", "%s", text)
+}
+
+// told remembers of which content an event told last. The zero value remembers nothing yet.
+type told struct {
+	mu   sync.Mutex
+	last map[types.NamespacedName]toldOf
+}
+
+type toldOf struct {
+	uid    types.UID
+	digest string
+}
+
+// first tells whether it was not told of this content just before.
+func (t *told) first(a *v1alpha1.ZaentrumAddon, digest string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	key, of := client.ObjectKeyFromObject(a), toldOf{a.UID, digest}
+	if t.last[key] == of {
+		return false
+	}
+	if t.last == nil {
+		t.last = map[types.NamespacedName]toldOf{}
+	}
+	t.last[key] = of
+	return true
+}
+
+func (t *told) forget(key types.NamespacedName) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.last, key)
+}
