@@ -8,6 +8,7 @@ import (
 	"math/big"
 	"slices"
 	"strconv"
+	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v5"
 
@@ -83,7 +84,7 @@ func newEmitter(g *graph, m *meter) *emitter {
 			top[s.target] = true
 			continue
 		}
-		if len(s.kids) > 0 {
+		if len(s.kids) > 0 || s.idle {
 			top[s] = true
 		}
 		for _, k := range s.kids["propertyNames"] {
@@ -248,18 +249,28 @@ func (e *emitter) explain(doc map[string]any, err error) *fault.Fault {
 	if !errors.As(err, &verr) {
 		return invalid("", "cannot be compiled").Because(err)
 	}
-	meta, metaErr := jsonschema.NewCompiler().Compile(jsonschema.Draft7.URL()) // built in, nothing is fetched
-	if metaErr != nil {
-		return invalid("", "not a draft-07 schema").Because(metaErr)
+	return notDraft07(doc, verr, e.placeOf)
+}
+
+// metaSchema is draft-07's own. It is built into the validator: nothing is fetched.
+var metaSchema = sync.OnceValues(func() (*jsonschema.Schema, error) {
+	return jsonschema.NewCompiler().Compile(jsonschema.Draft7.URL())
+})
+
+// notDraft07 says where a document is no schema; placeOf writes a location in it.
+func notDraft07(doc any, verr *jsonschema.ValidationError, placeOf func([]string) string) *fault.Fault {
+	meta, err := metaSchema()
+	if err != nil {
+		return invalid("", "not a draft-07 schema").Because(err)
 	}
 	_, empty := longest(doc)
 	r := reader{index{}, doc, empty}
 	r.index.add(meta, false)
-	m := &messages{pathOf: e.placeOf}
+	m := &messages{pathOf: placeOf}
 	m.collect(r.read(verr))
 	list := m.sorted()
 	if len(list) == 0 {
-		return invalid("", "not a draft-07 schema").Because(err)
+		return invalid("", "not a draft-07 schema").Because(verr)
 	}
 	return invalid(list[0], "not a draft-07 schema")
 }

@@ -154,7 +154,9 @@ func TestNothingIsEverFetched(t *testing.T) {
 	}
 }
 
-func FuzzParse(f *testing.F) {
+// FuzzSchema: no text makes reading, describing or validating panic or quote a value, and describing agrees with
+// parsing.
+func FuzzSchema(f *testing.F) {
 	for _, s := range []string{contractSchema, `true`, `{"$ref":"#"}`, `{"$id":"#a","items":[{"$ref":"#a"}]}`, `{"dependencies":{"a":["b"],"c":{"required":["d"]}}}`,
 		`{"propertyNames":{"propertyNames":{"$ref":"#/propertyNames"}}}`, `{"if":true,"then":{"not":{}},"else":false}`, `{"definitions":{"a/b":{"$ref":"#/definitions/a~1b/x"}}}`,
 		`{"format":"zae-1-1","zae-propertyNames":"http://x/"}`, `{"allOf":{},"format":"email","contains":true}`, `{"enum":[{"$ref":"http://x"}],"minimum":1e400}`} {
@@ -162,11 +164,17 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, schema, values []byte) {
 		const canary = "c4n4ry"
+		described, describeErr := Describe(schema)
 		s, err := Parse(schema)
 		if err != nil {
 			return
 		}
-		s.Inputs()
+		if describeErr != nil {
+			t.Fatalf("parsed but not described: %v", describeErr)
+		}
+		if len(s.Inputs()) != len(described.Inputs()) || len(s.States(nil, func([]string) (any, bool) { return nil, false })) != len(s.Inputs()) {
+			t.Error("described otherwise than parsed")
+		}
 		var v map[string]any
 		if json.Unmarshal(values, &v) != nil || strings.Contains(string(schema), canary) {
 			return

@@ -45,9 +45,9 @@ func warn(g *graph, root view, inputs []Input) []Warning {
 			"declare the property "+v1alpha1.PlatformKey+", or allow additional properties")
 	}
 	for _, s := range g.all {
-		if s.src.field("$ref") != nil {
+		if s.doc.field("$ref") != nil {
 			for _, keyword := range []string{"writeOnly", GenerateKeyword} {
-				if s.src.field(keyword) != nil {
+				if s.doc.field(keyword) != nil {
 					add(s.place()+"/"+keyword, "is ignored beside $ref, as draft-07 says", "move it to where the $ref leads, or wrap the $ref: \"allOf\": [{\"$ref\": …}]")
 				}
 			}

@@ -16,7 +16,8 @@ const maxInPlace = 100
 
 // subschema is one schema inside the document: an object or a boolean.
 type subschema struct {
-	src    *node
+	doc    *node      // as written
+	src    *node      // what of it counts; the same unless something counts beside a $ref
 	outer  *subschema // what place starts with: the schema around, or the base of the reference that found it
 	tail   string     // what place ends with
 	base   *subschema // what # in a $ref means here: the nearest schema around with an $id of its own
@@ -24,6 +25,7 @@ type subschema struct {
 	kids   map[string][]kid
 	named  map[string]*subschema // of a base: its schemas with an $id like #name
 
+	idle    bool // stands beside a $ref and counts for nothing, but must be a schema all the same
 	secrets bool // writeOnly is somewhere in it or below
 }
 
@@ -116,16 +118,22 @@ func (g *graph) add(n *node, base, outer *subschema, tail string) (*subschema, e
 		return s, nil
 	}
 	if len(g.all) >= maxSubschemas {
-		return nil, invalid("", "more than %d schemas in it", maxSubschemas)
+		return nil, tooMany()
 	}
-	s := &subschema{src: n, outer: outer, tail: tail, base: base, kids: map[string][]kid{}}
+	s := &subschema{doc: n, src: n, outer: outer, tail: tail, base: base, kids: map[string][]kid{}}
 	g.all = append(g.all, s)
 	g.bySrc[n] = s
-	if n.field("$ref") != nil { // draft-07: what stands beside a $ref is ignored
+	if n.field("$ref") != nil {
 		if base == nil {
 			s.base = s
 		}
-		return s, nil
+		if err := g.addIdle(s); err != nil {
+			return nil, err
+		}
+		if s.src = besideRef(n); s.src == n {
+			return s, nil
+		}
+		return s, g.addAllKids(s)
 	}
 	id, _ := n.str("$id")
 	name, isName := strings.CutPrefix(id, "#")
@@ -135,16 +143,64 @@ func (g *graph) add(n *node, base, outer *subschema, tail string) (*subschema, e
 	if isName {
 		s.base.named[name] = s
 	}
-	for _, key := range n.keys {
+	return s, g.addAllKids(s)
+}
+
+// addIdle adds what stands beside a $ref: as Helm's validator does, the compiler looks at it. References in it
+// lead nowhere and are not followed.
+func (g *graph) addIdle(s *subschema) error {
+	rest := &node{kind: kindObject, fields: map[string]*node{}}
+	for _, key := range s.doc.keys {
+		if key != "$ref" {
+			rest.keys = append(rest.keys, key)
+			rest.fields[key] = s.doc.fields[key]
+		}
+	}
+	if len(rest.keys) == 0 {
+		return nil
+	}
+	_, err := g.addIdleNode(rest, s, "")
+	return err
+}
+
+func (g *graph) addIdleNode(n *node, outer *subschema, tail string) (*subschema, error) {
+	if len(g.all) >= maxSubschemas {
+		return nil, tooMany()
+	}
+	if ref := n.field("$ref"); ref != nil && ref.kind == kindString {
+		n = &node{kind: kindBool, truth: true}
+	}
+	s := &subschema{doc: n, src: n, outer: outer, tail: tail, base: outer.base, kids: map[string][]kid{}, idle: true}
+	g.all = append(g.all, s)
+	return s, g.addAllKids(s)
+}
+
+func tooMany() error { return invalid("", "more than %d schemas in it", maxSubschemas) }
+
+func (g *graph) addAllKids(s *subschema) error {
+	for _, key := range s.src.keys {
 		shape, ok := keywords[key]
 		if !ok {
 			continue
 		}
-		if err := g.addKids(s, key, shape, n.fields[key]); err != nil {
-			return nil, err
+		if err := g.addKids(s, key, shape, s.src.fields[key]); err != nil {
+			return err
 		}
 	}
-	return s, nil
+	return nil
+}
+
+// besideRef is what of a schema with a $ref counts. Draft-07 says that it is the $ref alone. Helm's validator
+// heeds a const all the same, and a chart must not be judged otherwise here: so the $ref is one schema of all
+// then.
+func besideRef(n *node) *node {
+	fixed := n.field("const")
+	if fixed == nil {
+		return n
+	}
+	ref := &node{kind: kindObject, keys: []string{"$ref"}, fields: map[string]*node{"$ref": n.fields["$ref"]}}
+	all := &node{kind: kindArray, items: []*node{ref}}
+	return &node{kind: kindObject, keys: []string{"const", "allOf"}, fields: map[string]*node{"const": fixed, "allOf": all}}
 }
 
 func (g *graph) addKids(s *subschema, keyword string, shape shape, n *node) error {
@@ -152,7 +208,11 @@ func (g *graph) addKids(s *subschema, keyword string, shape shape, n *node) erro
 		if n.kind != kindObject && n.kind != kindBool {
 			return nil // the meta-schema refuses it later
 		}
-		sub, err := g.add(n, s.base, s, "/"+keyword+tail)
+		add := func(tail string) (*subschema, error) { return g.add(n, s.base, s, tail) }
+		if s.idle {
+			add = func(tail string) (*subschema, error) { return g.addIdleNode(n, s, tail) }
+		}
+		sub, err := add("/" + keyword + tail)
 		if err != nil {
 			return err
 		}
@@ -197,7 +257,7 @@ func (g *graph) follow(s *subschema) error {
 	if err != nil {
 		return invalid(show(s.place()), "$ref is no reference")
 	}
-	to, ok := s.base.src, true
+	to, ok := s.base.doc, true
 	switch {
 	case fragment == "":
 	case strings.HasPrefix(fragment, "/"):
@@ -205,7 +265,7 @@ func (g *graph) follow(s *subschema) error {
 	default:
 		named, found := s.base.named[fragment]
 		if found {
-			to = named.src
+			to = named.doc
 		}
 		ok = found
 	}
