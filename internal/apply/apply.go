@@ -1,5 +1,5 @@
-// Package apply makes the cluster hold what was rendered: it observes what an owner has, applies with
-// server-side apply, prunes, runs Jobs again when they change, and reads the health of what runs.
+// Package apply makes the cluster hold what was rendered: it observes what an owner has, rehearses in dry runs,
+// applies with server-side apply, prunes, runs Jobs again when they change, and reads the health of what runs.
 //
 // It is the only writer of such objects. It never overwrites an object that its owner does not control,
 // never waits (a watch on the owned objects wakes the caller), and never repeats a text of the API server,
@@ -51,7 +51,8 @@ type Cluster struct {
 	// Types knows the fields of kinds; nil knows Kubernetes' own. A kind it does not know is applied every time.
 	Types managedfields.TypeConverter
 
-	recent recent
+	recent    recent
+	rehearsed rehearsals
 }
 
 // serves tells whether the cluster deals with objects of this kind.
@@ -65,7 +66,10 @@ func (c *Cluster) serves(gvk schema.GroupVersionKind) bool {
 }
 
 // Forget drops what is remembered about an owner. Call it when the owner is gone.
-func (c *Cluster) Forget(uid types.UID) { c.recent.drop(uid) }
+func (c *Cluster) Forget(uid types.UID) {
+	c.recent.drop(uid)
+	c.rehearsed.drop(uid)
+}
 
 // recent remembers what was written until the cache has seen it, so that a lagging cache makes no second
 // write. The zero value is empty.

@@ -161,7 +161,7 @@ func condition(u *unstructured.Unstructured, kind string) (cond, bool) {
 	if err != nil {
 		return cond{}, false
 	}
-	for _, m := range maps(list) {
+	for _, m := range mapItems(list) {
 		if m["type"] != kind {
 			continue
 		}

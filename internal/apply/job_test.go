@@ -144,7 +144,7 @@ func TestARerunIsGuardedAgainstRaces(t *testing.T) {
 			b.create(jobText)
 		}
 	}
-	if _, err := b.cluster.Apply(b.ctx, b.owner, wanted, obs); fault.CodeOf(err) != fault.Conflict {
+	if _, err := b.applied(b.ctx, wanted, obs); fault.CodeOf(err) != fault.Conflict {
 		t.Errorf("got %v, want a conflict", err)
 	}
 	b.get("batch/v1", "Job", "setup")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -111,6 +112,11 @@ func (r *requests) all() []string {
 	return out
 }
 
+// dryRuns are the dry runs since the last reset.
+func (r *requests) dryRuns() []string {
+	return slices.DeleteFunc(r.all(), func(line string) bool { return !strings.HasSuffix(line, "(dry run)") })
+}
+
 func (r *requests) writes() []string {
 	var out []string
 	for _, line := range r.all() {
@@ -202,7 +208,27 @@ func (b *bench) observe(wanted manifest.Set) *apply.Observation {
 func (b *bench) apply(text string) apply.Report {
 	b.t.Helper()
 	wanted := b.decorate(text)
-	r, err := b.cluster.Apply(b.ctx, b.owner, wanted, b.observe(wanted))
+	r, err := b.applied(b.ctx, wanted, b.observe(wanted))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return r
+}
+
+// applied rehearses and applies what was observed before.
+func (b *bench) applied(ctx context.Context, wanted manifest.Set, obs *apply.Observation) (apply.Report, error) {
+	rehearsal, err := b.cluster.Rehearse(ctx, b.owner, wanted, obs, false)
+	if err != nil {
+		return apply.Report{}, err
+	}
+	return b.cluster.Apply(ctx, b.owner, rehearsal)
+}
+
+// rehearse observes and rehearses.
+func (b *bench) rehearse(text string, recall bool) *apply.Rehearsal {
+	b.t.Helper()
+	wanted := b.decorate(text)
+	r, err := b.cluster.Rehearse(b.ctx, b.owner, wanted, b.observe(wanted), recall)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -280,4 +306,8 @@ func at(t testing.TB, u *unstructured.Unstructured, fields ...string) any {
 		t.Fatal(err)
 	}
 	return v
+}
+
+func id(apiVersion, kind, name string) manifest.ID {
+	return manifest.ID{APIVersion: apiVersion, Kind: kind, Name: name}
 }

@@ -51,7 +51,7 @@ func TestObserve(t *testing.T) {
 			t.Fatal(err)
 		}
 		wanted := b.decorate(`{apiVersion: example.org/v1, kind: Widget, metadata: {name: w}}`)
-		r, err := c.Apply(b.ctx, b.owner, wanted, obs)
+		r, err := c.Rehearse(b.ctx, b.owner, wanted, obs, true)
 		if err != nil || len(r.Refused) != 1 || r.Refused[0].String() != "Widget/w: not accepted by the cluster (NotServed)" {
 			t.Errorf("got %v and %+v", err, r.Refused)
 		}
@@ -111,7 +111,7 @@ func TestTakenObjectsAreLeftAlone(t *testing.T) {
 			if (len(obs.Leaving) == 1) != leaving {
 				t.Errorf("leaving: %v", obs.Leaving)
 			}
-			r, err := b.cluster.Apply(b.ctx, b.owner, wanted, obs)
+			r, err := b.applied(b.ctx, wanted, obs)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -148,7 +148,7 @@ func TestAnObjectThatIsBeingDeletedIsWaitedFor(t *testing.T) {
 	if d := cmp.Diff([]string{"ConfigMap/config"}, names(obs.Terminating)); d != "" {
 		t.Error(d)
 	}
-	r, err := b.cluster.Apply(b.ctx, b.owner, wanted, obs)
+	r, err := b.applied(b.ctx, wanted, obs)
 	if err != nil || r.Complete() || !slices.Equal(names(r.Waiting), []string{"ConfigMap/config"}) {
 		t.Errorf("%v %+v", err, r)
 	}

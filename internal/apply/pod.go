@@ -14,7 +14,7 @@ func podDefaults(spec map[string]any) {
 	setDefault(security, "seccompProfile", map[string]any{"type": "RuntimeDefault"})
 
 	for _, list := range []string{"initContainers", "containers"} {
-		for _, c := range maps(spec[list]) {
+		for _, c := range mapItems(spec[list]) {
 			security := child(c, "securityContext")
 			setDefault(security, "allowPrivilegeEscalation", false)
 			capabilities := child(security, "capabilities")
@@ -84,8 +84,8 @@ next:
 	tree[list] = kept
 }
 
-// maps are the items of a list that are maps.
-func maps(list any) []map[string]any {
+// mapItems are the items of a list that are maps.
+func mapItems(list any) []map[string]any {
 	items, _ := list.([]any)
 	out := make([]map[string]any, 0, len(items))
 	for _, i := range items {

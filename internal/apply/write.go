@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"maps"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -37,71 +38,25 @@ func (r Report) Complete() bool {
 	return len(r.Waiting) == 0 && len(r.Taken) == 0 && len(r.Refused) == 0
 }
 
-// Changed are the wanted objects that exist and that an apply would write to, in the set's order. It asks
-// nobody: it compares what is to be applied with what was observed.
-func (c *Cluster) Changed(wanted manifest.Set, obs *Observation) []manifest.ID {
-	var changed []manifest.ID
-	for _, want := range wanted {
-		if u, exists := obs.live(want.ID()); exists && !c.same(want, u) {
-			changed = append(changed, want.ID())
-		}
-	}
-	return changed
-}
-
-// step is one object that differs from what is wanted.
-type step struct {
-	want manifest.Object
-	live *unstructured.Unstructured // nil: to be created
-	// rerun: the Job cannot become what is wanted, and is deleted.
-	rerun bool
-}
-
-// Apply makes the cluster hold the decorated set, in the set's order, and makes no request for an object that
-// is as wanted. Before the first write, the cluster is asked in dry runs whether it accepts all of them: when
-// it refuses one, nothing is written. No write touches an object that is not the one observed.
+// Apply makes the cluster hold the rehearsed set, in the set's order, and makes no request for an object that is
+// as wanted. When the rehearsal found an object taken or refused, nothing is written. No write touches an object
+// that is not the one observed.
 //
 // An error means that the cluster failed or that an object moved meanwhile (fault.Conflict); the report then
 // says how far it came. Taken and refused objects are no errors.
-func (c *Cluster) Apply(ctx context.Context, o Owner, wanted manifest.Set, obs *Observation) (Report, error) {
-	var r Report
-	for _, want := range wanted {
-		if reason := c.unfit(o, want); reason != "" {
-			r.Refused = append(r.Refused, Refusal{ID: want.ID(), Reason: reason})
-		}
-		if slices.Contains(obs.Taken, want.ID()) {
-			r.Taken = append(r.Taken, want.ID())
-		}
+func (c *Cluster) Apply(ctx context.Context, o Owner, rehearsed *Rehearsal) (Report, error) {
+	r := Report{
+		Taken: rehearsed.Taken, Refused: slices.Clone(rehearsed.Refused),
+		Unchanged: rehearsed.unchanged, Waiting: slices.Clone(rehearsed.waiting),
 	}
-	if len(r.Taken) > 0 || len(r.Refused) > 0 {
-		return r, nil
-	}
-
-	live := map[manifest.ID]*unstructured.Unstructured{}
-	var steps []step
-	for _, want := range wanted {
-		id := want.ID()
-		u, exists := obs.live(id)
-		switch {
-		case exists && u.GetDeletionTimestamp() != nil:
-			r.Waiting = append(r.Waiting, id)
-		case exists && c.same(want, u):
-			live[id] = u
-			r.Unchanged = append(r.Unchanged, id)
-		case exists:
-			live[id] = u
-			steps = append(steps, step{want: want, live: u})
-		default:
-			steps = append(steps, step{want: want})
-		}
-	}
-
-	err := c.rehearse(ctx, o, steps, &r)
-	if err == nil && len(r.Refused) == 0 {
-		err = c.perform(ctx, o, steps, &r, live)
+	live := maps.Clone(rehearsed.live)
+	var err error
+	if rehearsed.Accepted() {
+		c.rehearsed.drop(o.UID) // what is written now is not what was compared with
+		err = c.perform(ctx, o, rehearsed.steps, &r, live)
 	}
 	slices.SortFunc(r.Waiting, manifest.CompareIDs)
-	for _, want := range wanted {
+	for _, want := range rehearsed.wanted {
 		if u := live[want.ID()]; u != nil {
 			r.Live = append(r.Live, manifest.Object{Source: want.Source, Tree: u.Object})
 		}
@@ -120,46 +75,6 @@ func (c *Cluster) unfit(o Owner, want manifest.Object) string {
 		return "NotOwned"
 	}
 	return ""
-}
-
-// rehearse asks the cluster in dry runs whether it accepts every step, and finds the Jobs that have to run
-// again. One step alone needs no rehearsal: it happens or it does not.
-func (c *Cluster) rehearse(ctx context.Context, o Owner, steps []step, r *Report) error {
-	if len(steps) == 1 && !steps[0].changesJob() {
-		return nil
-	}
-	for i := range steps {
-		s := &steps[i]
-		_, err := c.write(ctx, o, *s, client.DryRunAll)
-		if noDryRun(err) {
-			continue
-		}
-		if s.changesJob() && apierrors.IsInvalid(err) && classify(err) == refused {
-			// A finished Job cannot become another one. If the wanted one is fine by itself, it replaces it.
-			if err = c.rehearseJob(ctx, o, s.want); err == nil || noDryRun(err) {
-				s.rerun = true
-				continue
-			}
-		}
-		if err := c.judge(err, *s, r); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s step) changesJob() bool {
-	id := s.want.ID()
-	return s.live != nil && id.Kind == "Job" && id.GVK().Group == "batch"
-}
-
-// rehearseJob asks whether the Job could be created, under another name since its own is taken.
-func (c *Cluster) rehearseJob(ctx context.Context, o Owner, want manifest.Object) error {
-	u := want.Clone().Unstructured()
-	u.SetGenerateName(u.GetName() + "-")
-	u.SetName("")
-	u.SetNamespace(o.Namespace)
-	return c.Client.Create(ctx, u, client.DryRunAll, client.FieldOwner(c.FieldManager))
 }
 
 // perform does the steps in order and stops at the first that fails.
@@ -182,10 +97,12 @@ func (c *Cluster) perform(ctx context.Context, o Owner, steps []step, r *Report,
 			r.Waiting = append(r.Waiting, id)
 			continue
 		}
-		if err := c.judge(err, s, r); err != nil {
+		refusal, err := c.judge(err, s, "apply")
+		if err != nil {
 			return err
 		}
-		if len(r.Refused) > 0 {
+		if refusal != nil {
+			r.Refused = append(r.Refused, *refusal)
 			return nil
 		}
 		c.recent.put(o.UID, id, write{object: written})
@@ -215,18 +132,18 @@ func (c *Cluster) write(ctx context.Context, o Owner, s step, opts ...client.App
 	return u, err
 }
 
-// judge puts a refusal into the report, and returns what is an error.
-func (c *Cluster) judge(err error, s step, r *Report) error {
+// judge tells a refusal from what is an error. verb is what was tried.
+func (c *Cluster) judge(err error, s step, verb string) (*Refusal, error) {
 	switch classify(err) {
 	case accepted:
-		return nil
+		return nil, nil
 	case refused:
-		r.Refused = append(r.Refused, c.refusal(s.want, s.live != nil, err))
-		return nil
+		r := c.refusal(s.want, s.live != nil, err)
+		return &r, nil
 	case conflict:
-		return moved(s.want.ID())
+		return nil, moved(s.want.ID())
 	default:
-		return failed(err, "apply %s", s.want.ID())
+		return nil, failed(err, "%s %s", verb, s.want.ID())
 	}
 }
 
