@@ -3,6 +3,7 @@ package chart
 import (
 	"archive/tar"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -339,8 +340,11 @@ func FuzzArchive(f *testing.F) {
 			h := tar.Header{Name: "chart/" + file.name, Typeflag: tar.TypeReg}
 			if strings.HasSuffix(file.name, "/") {
 				h.Typeflag = tar.TypeDir
-			} else if why := refuseName(file.name); why != "" {
+			} else if why := refuseName(file.name); why != "" || path.Clean(file.name) != file.name {
 				t.Errorf("%q %s", file.name, why)
+			}
+			if _, twice := content[h.Name]; twice && h.Typeflag == tar.TypeReg {
+				t.Errorf("%q is there twice", file.name)
 			}
 			headers = append(headers, h)
 			content[h.Name] = string(file.data)

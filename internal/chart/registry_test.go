@@ -11,9 +11,11 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,9 +23,48 @@ import (
 	"go.uber.org/goleak"
 
 	"zaentrum.io/zae/api/v1alpha1"
+	"zaentrum.io/zae/internal/fault"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// surroundings is a proxy that the environment names to all tests here. Nobody may use it.
+var surroundings atomic.Int32
+
+func TestMain(m *testing.M) {
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		surroundings.Add(1)
+		w.WriteHeader(http.StatusBadGateway)
+	}))
+	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"} {
+		for _, name := range []string{name, strings.ToLower(name)} {
+			if err := os.Setenv(name, proxy.URL); err != nil {
+				panic(err)
+			}
+		}
+	}
+	goleak.VerifyTestMain(m, goleak.IgnoreCurrent(), goleak.Cleanup(func(code int) {
+		proxy.Close()
+		if n := surroundings.Load(); n > 0 && code == 0 {
+			fmt.Fprintf(os.Stderr, "the environment's proxy was used %d times\n", n)
+			code = 1
+		}
+		os.Exit(code)
+	}))
+}
+
+func TestTheEnvironmentsProxyIsNotUsed(t *testing.T) {
+	nowhere := newNames(t, always())
+	f := fetcher(t, FetcherOptions{resolver: nowhere.resolver()})
+	for _, ref := range []string{"https://example.com/a.tgz", "oci://example.com/a"} {
+		_, err := f.Fetch(t.Context(), v1alpha1.ChartSource{Ref: ref, Version: "1"})
+		wantFault(t, err, fault.Registry, "chart "+ref, "the registry example.com", "no such host")
+		if fault.From(err).Hint == "" {
+			t.Error("no way out")
+		}
+	}
+	if n := surroundings.Load(); n > 0 {
+		t.Errorf("it was used %d times", n)
+	}
+}
 
 // server is an HTTP server on loopback that remembers what was asked of it.
 type server struct {
