@@ -82,8 +82,17 @@ func movedNote(a *v1alpha1.ZaentrumAddon, o *outcome) string {
 		return o.moved.text(a)
 	}
 	if p := a.Status.Plan; p != nil && p.Chart.Digest == o.plan.Chart.Digest && reviewedDigest(a) == p.Chart.Digest {
+		return movedWarning(p, p.Chart.Digest)
+	}
+	return ""
+}
+
+// movedWarning is what a plan says about content that was published in place of other content; empty for
+// nothing.
+func movedWarning(p *v1alpha1.Plan, digest string) string {
+	if p != nil {
 		for _, w := range p.Warnings {
-			if strings.HasPrefix(w, publishedAgain+", "+p.Chart.Digest) {
+			if strings.HasPrefix(w, publishedAgain+", "+digest) {
 				return w
 			}
 		}
@@ -161,15 +170,10 @@ func (r *reconciler) tellMoved(a *v1alpha1.ZaentrumAddon, before *v1alpha1.Zaent
 	if m == nil || !r.told.first(a, m.is) {
 		return
 	}
-	text := cut(m.text(a), maxNote)
-	if p := before.Plan; p != nil { // told before a restart
-		for _, w := range p.Warnings {
-			if w == cut(m.text(a), maxMessage) {
-				return
-			}
-		}
+	if movedWarning(before.Plan, m.is) != "" {
+		return // it was told before a restart
 	}
-	r.events.Eventf(a, nil, corev1.EventTypeWarning, reasonContentChanged, "Reconcile", "%s", text)
+	r.events.Eventf(a, nil, corev1.EventTypeWarning, reasonContentChanged, "Reconcile", "%s", cut(m.text(a), maxNote))
 }
 
 // told remembers of which content an event told last. The zero value remembers nothing yet.
