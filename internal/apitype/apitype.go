@@ -6,6 +6,7 @@ package apitype
 
 import (
 	"zaentrum.io/zae/api/v1alpha1"
+	"zaentrum.io/zae/internal/inputs"
 )
 
 // Paths of the API.
@@ -84,12 +85,24 @@ type AddonChart struct {
 	Components         []v1alpha1.Component   `json:"components"`
 	LastAppliedChart   *v1alpha1.AppliedChart `json:"lastAppliedChart,omitempty"`
 	Values             map[string]any         `json:"values"`
+	// Inputs are what the planned chart asks for, in document order; absent when it has no schema, or none that
+	// can be read.
+	Inputs []Input `json:"inputs,omitzero"`
 	// SecretKeys are the paths of the secret inputs that are set, sorted; never their values.
 	SecretKeys []string `json:"secretKeys"`
 	// SecretRefs say where each of them is read from.
 	SecretRefs        map[string]SecretRef `json:"secretRefs"`
 	Registered        bool                 `json:"registered"`
 	RegistrationError string               `json:"registrationError,omitempty"`
+}
+
+// Input is one thing that the planned chart asks for.
+type Input struct {
+	inputs.Input
+	// Order is the input's place in the chart's schema, from 0.
+	Order int `json:"order"`
+	// State is where its value comes from, as the plan has it; absent when the plan does not tell.
+	State v1alpha1.InputState `json:"state,omitempty"`
 }
 
 // PlanCurrent tells whether the plan is of the resource's current generation.

@@ -67,6 +67,9 @@ func (a *app) addonAdd(ctx context.Context, ref string, o *addOptions) error {
 		a.err.printf("addon %s exists (%s): this changes it, and replaces its values\n", name,
 			strings.Join(nonEmpty(ch.before.Chart.Version, string(ch.before.Phase)), ", "))
 	}
+	if err := ch.given.noPlainSecrets(ch.before, src.Ref); err != nil {
+		return err
+	}
 	body := apitype.CreateRequest{
 		Name: o.name, Chart: src.Ref, Version: src.Version, Digest: src.Digest,
 		Values: ch.given.values, SecretValues: ch.given.secrets, SecretRefs: ch.given.refs,

@@ -105,6 +105,13 @@ func (o *upgradeOptions) patch(ch *change) (apitype.PatchRequest, error) {
 			patch.Digest = &src.Digest
 		}
 	}
+	ref := ch.before.Chart.Ref
+	if patch.Chart != nil {
+		ref = *patch.Chart
+	}
+	if err := ch.given.noPlainSecrets(ch.before, ref); err != nil {
+		return patch, err
+	}
 	if ch.given.values != nil {
 		was, err := plainValues(ch.before.Values)
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 	"zaentrum.io/zae/api/v1alpha1"
 	"zaentrum.io/zae/internal/apitype"
 	"zaentrum.io/zae/internal/fault"
+	"zaentrum.io/zae/internal/inputs"
 	"zaentrum.io/zae/internal/values"
 )
 
@@ -249,6 +250,28 @@ func (a *app) read(ctx context.Context, ask *asked) (*given, error) {
 		g.secrets[s.path] = text
 	}
 	return g, nil
+}
+
+// noPlainSecrets refuses values that hold a secret input, when the plan of the addon as it is tells which inputs
+// of this chart are secret. For a chart that is not planned yet, the plan will say it.
+func (g *given) noPlainSecrets(before *apitype.AddonChart, ref string) error {
+	if before == nil || before.Plan == nil || before.Chart.Ref != ref || !before.PlanCurrent() {
+		return nil
+	}
+	schema, err := inputs.Describe([]byte(before.Plan.ValuesSchema))
+	if err != nil {
+		return nil // the plan says so
+	}
+	for _, in := range schema.Inputs() {
+		if !in.Secret || in.Unaddressable {
+			continue
+		}
+		if _, there := values.Get(g.values, strings.Split(in.Path, ".")); there {
+			return fault.New(fault.Usage, "%s is a secret input, and --set and --values give it as a plain value; nothing was sent", in.Path).
+				WithHint("give --set-secret %s%s, and leave it out of --set and --values", in.Path, safeWays)
+		}
+	}
+	return nil
 }
 
 func (a *app) valuesFile(name string) (map[string]any, error) {

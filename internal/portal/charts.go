@@ -30,7 +30,7 @@ func (s *Server) chart(c *call, _ none) (apitype.AddonChart, error) {
 		Phase: a.Status.Phase, Message: a.Status.Message,
 		Generation: a.Generation, ObservedGeneration: a.Status.ObservedGeneration,
 		Plan: a.Status.Plan, Components: components(a.Status.Components), LastAppliedChart: a.Status.LastAppliedChart,
-		Values: map[string]any{}, SecretKeys: secretKeys(a.Spec.ValuesFrom), SecretRefs: secretRefs(a.Spec.ValuesFrom),
+		Values: map[string]any{}, Inputs: chartInputs(a.Status.Plan), SecretKeys: secretKeys(a.Spec.ValuesFrom), SecretRefs: secretRefs(a.Spec.ValuesFrom),
 	}
 	if a.Spec.Values != nil {
 		tree, err := plain(json.RawMessage(a.Spec.Values.Raw))

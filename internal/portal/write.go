@@ -61,10 +61,14 @@ func (s *Server) createChart(c *call, in apitype.CreateRequest) (apitype.WriteAn
 	if err := s.nameFree(c.mayWait, name); err != nil {
 		return nothing, err
 	}
-	return s.write(c.mustEnd, write{name: name, create: true, inputs: secrets, change: func(spec *v1alpha1.ZaentrumAddonSpec) error {
-		spec.Chart, spec.Values, spec.Suspend = source, tree, true
-		return nil
-	}})
+	return s.write(c.mustEnd, write{
+		name: name, create: true, inputs: secrets,
+		admit: func(addon *v1alpha1.ZaentrumAddon) error { return noPlainSecrets(addon, source.Ref, in.Values) },
+		change: func(spec *v1alpha1.ZaentrumAddonSpec) error {
+			spec.Chart, spec.Values, spec.Suspend = source, tree, true
+			return nil
+		},
+	})
 }
 
 // nameFree refuses a name that is no chart addon's to have.
@@ -112,6 +116,13 @@ func (s *Server) patchChart(c *call, in apitype.PatchRequest) (apitype.WriteAnsw
 		tree, err := checkValues(*in.Values)
 		if err != nil {
 			return nothing, err
+		}
+		w.admit = func(addon *v1alpha1.ZaentrumAddon) error {
+			source, err := patchedSource(addon.Spec.Chart, in)
+			if err != nil {
+				return err
+			}
+			return noPlainSecrets(addon, source.Ref, *in.Values)
 		}
 		change := w.change
 		w.change = func(spec *v1alpha1.ZaentrumAddonSpec) error {
