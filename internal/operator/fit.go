@@ -3,6 +3,10 @@ package operator
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
 
 	"zaentrum.io/zae/api/v1alpha1"
 )
@@ -11,32 +15,34 @@ import (
 // large could never be written again.
 const maxStatusBytes = 480 << 10
 
-// maxAnnotations is the most annotations of a chart that a plan carries.
-const maxAnnotations = 64
+const (
+	// maxAnnotations is the most annotations of a chart that a plan carries.
+	maxAnnotations = 64
+	// mostEntries is the most entries that any list of a plan has that is too long, and fewEntries how short the
+	// lists become before the schema is left out.
+	mostEntries = 4096
+	fewEntries  = 64
+)
 
-// fit cuts a status until it can be written: first what the chart says of itself beyond the contract, then
-// its schema, then the lists, the least important halves first. What is cut is counted, and said: in the list
-// where it holds text, else in the message.
+// fit cuts a status until it can be written: first what the chart says of itself beyond the contract, then all
+// lists alike, then its schema, then the lists again. What is cut is counted, and said: in the list where it
+// holds text, else in the message.
 func fit(s *v1alpha1.ZaentrumAddonStatus) {
-	if s.Plan == nil {
-		return
-	}
-	p := s.Plan
-	if len(p.Chart.Annotations) > maxAnnotations {
+	if p := s.Plan; p != nil && len(p.Chart.Annotations) > maxAnnotations {
 		p.Chart.Annotations = contractAnnotations(p.Chart.Annotations)
 	}
 	if size(s) <= maxStatusBytes {
 		return
 	}
-	p.Chart.Annotations = contractAnnotations(p.Chart.Annotations)
-	whole := *s.DeepCopy() // each try cuts the whole anew, so that the counts are right
-	for limit := 4096; limit > 0; limit /= 2 {
-		if cutLists(s, &whole, limit); size(s) <= maxStatusBytes {
+	if p := s.Plan; p != nil {
+		p.Chart.Annotations = contractAnnotations(p.Chart.Annotations)
+	}
+	whole := *s // each try cuts the whole anew, so that the counts are right
+	for limit := mostEntries; limit > 0; limit /= 2 {
+		if cutStatus(s, whole, limit, limit < fewEntries); size(s) <= maxStatusBytes {
 			return
 		}
 	}
-	p = s.Plan
-	p.ValuesSchema = "" // a schema is at most 256 KiB, so that this is the last resort
 }
 
 // contractAnnotations are those that the contract gives a meaning (§1).
@@ -53,48 +59,76 @@ func contractAnnotations(all map[string]string) map[string]string {
 	return kept
 }
 
-// cutLists makes s the whole with no list longer than limit.
-func cutLists(s, whole *v1alpha1.ZaentrumAddonStatus, limit int) {
-	*s = *whole.DeepCopy()
-	p, left := s.Plan, 0
-	p.Violations = cutText(p.Violations, limit)
-	p.ValuesErrors = cutText(p.ValuesErrors, limit)
-	p.Warnings = cutText(p.Warnings, limit)
-	p.Effects = cutText(p.Effects, limit)
-	p.Inputs = cutList(p.Inputs, limit, &left)
-	p.Objects = cutList(p.Objects, limit, &left)
-	p.Workloads = cutList(p.Workloads, limit, &left)
-	p.Changes.Added = cutList(p.Changes.Added, limit, &left)
-	p.Changes.Removed = cutList(p.Changes.Removed, limit, &left)
-	p.Changes.Modified = cutList(p.Changes.Modified, limit, &left)
-	for i := range p.Changes.Modified {
-		p.Changes.Modified[i].Fields = cutText(p.Changes.Modified[i].Fields, limit)
-	}
-	p.Changes.Images = cutList(p.Changes.Images, limit, &left)
+// cutStatus makes s the whole, which stays as it is, with no list longer than limit, and without the schema if
+// that is to go.
+func cutStatus(s *v1alpha1.ZaentrumAddonStatus, whole v1alpha1.ZaentrumAddonStatus, limit int, noSchema bool) {
+	*s = whole
+	left := 0
+	var without []string
 	s.Components = cutList(s.Components, limit, &left)
-	for i := range p.Workloads {
-		p.Workloads[i].Images = cutList(p.Workloads[i].Images, limit, &left)
-		p.Workloads[i].Ports = cutList(p.Workloads[i].Ports, limit, &left)
+	if whole.Plan != nil {
+		p := *whole.Plan
+		s.Plan = &p
+		cutPlan(&p, limit, &left)
+		if noSchema && p.ValuesSchema != "" {
+			p.ValuesSchema = ""
+			without = append(without, "the schema")
+		}
 	}
 	if left > 0 {
-		note := fmt.Sprintf(" (the plan is too long to show whole: %d entries are left out)", left)
+		without = append(without, fmt.Sprintf("%d entries of lists", left))
+	}
+	if len(without) > 0 {
+		note := " (the plan is too long to show whole; left out: " + strings.Join(without, ", ") + ")"
 		s.Message = cut(s.Message, maxMessage-len(note)) + note
 	}
 }
 
+func cutPlan(p *v1alpha1.Plan, limit int, left *int) {
+	p.Violations = cutText(p.Violations, limit)
+	p.ValuesErrors = cutText(p.ValuesErrors, limit)
+	p.Warnings = cutText(p.Warnings, limit)
+	p.Effects = cutText(p.Effects, limit)
+	p.Inputs = cutList(p.Inputs, limit, left)
+	p.Objects = cutList(p.Objects, limit, left)
+	p.Workloads = cutList(p.Workloads, limit, left)
+	for i := range p.Workloads {
+		p.Workloads[i].Images = cutList(p.Workloads[i].Images, limit, left)
+		p.Workloads[i].Ports = cutList(p.Workloads[i].Ports, limit, left)
+	}
+	p.Changes.Added = cutList(p.Changes.Added, limit, left)
+	p.Changes.Removed = cutList(p.Changes.Removed, limit, left)
+	p.Changes.Images = cutList(p.Changes.Images, limit, left)
+	p.Changes.Modified = cutList(p.Changes.Modified, limit, left)
+	for i := range p.Changes.Modified {
+		p.Changes.Modified[i].Fields = cutText(p.Changes.Modified[i].Fields, limit)
+	}
+}
+
+var moreEntry = regexp.MustCompile(`^… and (\d+) more$`)
+
+// cutText is the list with at most limit entries, of which the last says how many are left out, also when some
+// were left out before.
 func cutText(list []string, limit int) []string {
 	if len(list) <= limit {
 		return list
 	}
-	return append(list[:limit-1:limit-1], fmt.Sprintf("… and %d more", len(list)-limit+1))
+	left := len(list) - limit + 1
+	if m := moreEntry.FindStringSubmatch(list[len(list)-1]); m != nil {
+		if n, err := strconv.Atoi(m[1]); err == nil {
+			left += n - 1
+		}
+	}
+	return append(slices.Clone(list[:limit-1]), fmt.Sprintf("… and %d more", left))
 }
 
+// cutList is a copy of the list with at most limit entries.
 func cutList[T any](list []T, limit int, left *int) []T {
-	if len(list) <= limit {
-		return list
+	if len(list) > limit {
+		*left += len(list) - limit
+		list = list[:limit]
 	}
-	*left += len(list) - limit
-	return list[:limit:limit]
+	return slices.Clone(list)
 }
 
 func size(s *v1alpha1.ZaentrumAddonStatus) int {

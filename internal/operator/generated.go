@@ -4,24 +4,33 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"iter"
+	"maps"
+	"slices"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"zaentrum.io/zae/api/v1alpha1"
 	"zaentrum.io/zae/internal/engine"
 	"zaentrum.io/zae/internal/fault"
 	"zaentrum.io/zae/internal/inputs"
+	"zaentrum.io/zae/internal/plan"
 	"zaentrum.io/zae/internal/values"
 )
 
 // generator answers with the addon's generated values, from the Secret that keeps them, and adds those
 // that are missing. A value that is kept is never made again: the Secret is created with a create, and
 // extended under the resource version that was read, so that of two who try one loses and reads again.
+//
+// It tells known which paths have a value that nothing runs with yet: those that it makes, and those that it
+// made since the addon was suspended.
 func (r *reconciler) generator(a *v1alpha1.ZaentrumAddon, known *secrets) engine.Generator {
 	return func(ctx context.Context, wanted []inputs.Input) (map[string]string, error) {
 		secret, err := r.generatedSecret(ctx, a)
@@ -35,6 +44,9 @@ func (r *reconciler) generator(a *v1alpha1.ZaentrumAddon, known *secrets) engine
 				if v, ok := data(secret, in.Path); ok && v != "" {
 					known.add(v)
 					out[in.Path] = v
+					if r.fresh.has(a.UID, in.Path) || announced(a, in.Path) {
+						known.generated = append(known.generated, in.Path)
+					}
 					continue
 				}
 			}
@@ -45,15 +57,75 @@ func (r *reconciler) generator(a *v1alpha1.ZaentrumAddon, known *secrets) engine
 			known.add(v)
 			out[in.Path] = v
 			missing[in.Path] = []byte(v)
+			known.generated = append(known.generated, in.Path)
 		}
 		if len(missing) == 0 {
 			return out, nil
 		}
 		if secret == nil {
-			return out, r.createGenerated(ctx, a, missing)
+			err = r.createGenerated(ctx, a, missing)
+		} else {
+			err = r.extendGenerated(ctx, secret, missing)
 		}
-		return out, r.extendGenerated(ctx, secret, missing)
+		if err == nil {
+			r.fresh.add(a.UID, maps.Keys(missing))
+		}
+		return out, err
 	}
+}
+
+// announced tells whether the plan that the resource has says that the value is generated for it. It keeps
+// that in the plan when the operator was restarted meanwhile.
+func announced(a *v1alpha1.ZaentrumAddon, path string) bool {
+	return a.Spec.Suspend && a.Status.Plan != nil && slices.Contains(a.Status.Plan.Effects, plan.Generates(path))
+}
+
+// announce adds to the plan which values are generated for it, until they are applied.
+func (r *reconciler) announce(a *v1alpha1.ZaentrumAddon, o *outcome, paths []string) {
+	if o.applied != nil {
+		r.fresh.drop(a.UID)
+		return
+	}
+	if o.plan == nil {
+		return
+	}
+	for _, path := range paths {
+		o.plan.Effects = append(o.plan.Effects, plan.Generates(path))
+	}
+}
+
+// fresh remembers, by addon, the paths of generated values that nothing runs with yet. The plan is made again
+// and again until it is installed, and has to say each time what it generated the first time. The zero value
+// is empty.
+type fresh struct {
+	mu    sync.Mutex
+	paths map[types.UID]map[string]bool
+}
+
+func (f *fresh) add(uid types.UID, paths iter.Seq[string]) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.paths == nil {
+		f.paths = map[types.UID]map[string]bool{}
+	}
+	if f.paths[uid] == nil {
+		f.paths[uid] = map[string]bool{}
+	}
+	for path := range paths {
+		f.paths[uid][path] = true
+	}
+}
+
+func (f *fresh) has(uid types.UID, path string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.paths[uid][path]
+}
+
+func (f *fresh) drop(uid types.UID) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.paths, uid)
 }
 
 // generatedSecret reads the Secret with the generated values: from the cache when it is there, else, since

@@ -39,6 +39,7 @@ type reconciler struct {
 	resync time.Duration
 	writes *writes
 	told   told
+	fresh  fresh // generated values that nothing runs with yet
 }
 
 // How soon to look again when nothing would wake the reconcile by itself.
@@ -53,7 +54,9 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	a := &v1alpha1.ZaentrumAddon{}
 	if err := r.client.Get(ctx, req.NamespacedName, a); err != nil {
 		if apierrors.IsNotFound(err) {
-			r.engine.Cluster.Forget(r.writes.forget(req.NamespacedName))
+			uid := r.writes.forget(req.NamespacedName)
+			r.engine.Cluster.Forget(uid)
+			r.fresh.drop(uid)
 			r.told.forget(req.NamespacedName)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -138,6 +141,8 @@ func (r *reconciler) work(ctx context.Context, a *v1alpha1.ZaentrumAddon) (*outc
 	o, next, err := r.engage(ctx, a, request)
 	if o != nil {
 		o.known = known
+		r.announce(a, o, known.generated)
+		next = max(next, o.again)
 	}
 	return o, next, err
 }
@@ -246,7 +251,8 @@ func planned(a *v1alpha1.ZaentrumAddon, p *engine.Previewed) *outcome {
 	requested(a, o.plan)
 	if p.Blocked() {
 		o.phase = v1alpha1.PhasePlanFailed
-		o.planned, o.message = blocked(p.Plan)
+		o.planned, o.message = blocked(p)
+		o.again = retry(p)
 	} else {
 		o.phase = v1alpha1.PhasePlanned
 		o.message = fmt.Sprintf("%s %s is planned: %s", p.Plan.Chart.Name, p.Plan.Chart.Version, counts(p.Plan)) + staleNote(p.Stale)
@@ -257,6 +263,15 @@ func planned(a *v1alpha1.ZaentrumAddon, p *engine.Previewed) *outcome {
 		o.ready = readiness(apply.Assess(p.Observed.Owned), o.components)
 	}
 	return o
+}
+
+// retry is when to look again at a plan that is blocked: what the cluster refuses today it may accept when,
+// say, a quota was raised, which nothing tells of.
+func retry(p *engine.Previewed) time.Duration {
+	if p.Refused() {
+		return afterRegistryFault
+	}
+	return 0
 }
 
 // requested notes in the plan what the resource asked for when it was made.
@@ -271,15 +286,18 @@ func staleNote(stale string) string {
 	return " (" + stale + ")"
 }
 
-func blocked(p *v1alpha1.Plan) (condition, string) {
+func blocked(p *engine.Previewed) (condition, string) {
 	var parts []string
 	reason := reasonViolations
-	if n := len(p.ValuesErrors); n > 0 {
+	if n := len(p.Plan.ValuesErrors); n > 0 {
 		reason = reasonValues
-		parts = append(parts, counted(n, "values error", p.ValuesErrors[0]))
+		parts = append(parts, counted(n, "values error", p.Plan.ValuesErrors[0]))
 	}
-	if n := len(p.Violations); n > 0 {
-		parts = append(parts, counted(n, "violation", p.Violations[0]))
+	if n := len(p.Plan.Violations); n > 0 {
+		parts = append(parts, counted(n, "violation", p.Plan.Violations[0]))
+	}
+	if p.Refused() {
+		reason = reasonRefused
 	}
 	message := "the plan is refused: " + strings.Join(parts, "; ")
 	return condition{metav1.ConditionFalse, reason, message}, message
@@ -294,8 +312,8 @@ func counted(n int, what, first string) string {
 }
 
 func counts(p *v1alpha1.Plan) string {
-	return fmt.Sprintf("%d objects, %d added, %d removed, %d images replaced",
-		len(p.Objects), len(p.Changes.Added), len(p.Changes.Removed), len(p.Changes.Images))
+	return fmt.Sprintf("%d objects, %d added, %d changed, %d removed, %d images replaced",
+		len(p.Objects), len(p.Changes.Added), len(p.Changes.Modified), len(p.Changes.Removed), len(p.Changes.Images))
 }
 
 // converged is the outcome of an addon that is not suspended.
@@ -304,8 +322,9 @@ func converged(a *v1alpha1.ZaentrumAddon, c *engine.Converged) (*outcome, time.D
 	requested(a, o.plan)
 	if c.Blocked() {
 		o.phase = v1alpha1.PhaseFailed
-		o.planned, o.message = blocked(c.Plan)
+		o.planned, o.message = blocked(c.Previewed)
 		o.ready = condition{metav1.ConditionFalse, reasonNotPlanned, o.message}
+		o.again = retry(c.Previewed)
 		return o, 0
 	}
 	o.planned = condition{metav1.ConditionTrue, reasonClean, counts(c.Plan)}

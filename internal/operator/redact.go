@@ -26,7 +26,12 @@ const (
 // secrets are the secret values that a reconcile has come across. A chart may put them where they do not
 // belong, into the name of an object or of an image: none of them may leave the operator in a status or an
 // event.
-type secrets struct{ values []string }
+type secrets struct {
+	values []string
+	// generated are the paths of the inputs for which the generated value is used, and that nothing runs with
+	// yet. The values are among the others.
+	generated []string
+}
 
 func (s *secrets) add(values ...string) { s.values = append(s.values, values...) }
 
@@ -70,28 +75,29 @@ func (s *secrets) replacer() *strings.Replacer {
 }
 
 // clean takes secret values, control characters and excess length out of everything in a status that comes
-// from rendering, and the latter two out of what the chart says of itself.
+// from rendering or from the cluster, and the latter two out of what the chart says of itself: that stands in
+// the archive for everybody to read, so that it holds nobody's secret, and a word taken out of it would tell
+// which word is one.
 func (s *secrets) clean(status *v1alpha1.ZaentrumAddonStatus) {
 	r := s.replacer()
-	text := func(t *string, limit int) { *t = cut(printable(r.Replace(*t)), limit) }
+	text := func(t *string) {
+		// Once more, since a value can be hidden by the characters that are dropped.
+		*t = cut(r.Replace(printable(r.Replace(*t))), maxMessage)
+	}
 	texts := func(list []string) {
 		for i := range list {
-			text(&list[i], maxMessage)
+			text(&list[i])
 		}
 	}
-	refs := func(list []v1alpha1.ObjectRef) {
-		for i := range list {
-			text(&list[i].Kind, maxMessage)
-			text(&list[i].Name, maxMessage)
-		}
-	}
-	text(&status.Message, maxMessage)
+	text(&status.Message)
 	for i := range status.Conditions {
-		text(&status.Conditions[i].Message, maxMessage)
+		text(&status.Conditions[i].Message)
 	}
 	for i := range status.Components {
-		text(&status.Components[i].Name, maxMessage)
-		text(&status.Components[i].Reason, maxMessage)
+		c := &status.Components[i]
+		text(&c.Kind)
+		text(&c.Name)
+		text(&c.Reason)
 	}
 	p := status.Plan
 	if p == nil {
@@ -99,25 +105,30 @@ func (s *secrets) clean(status *v1alpha1.ZaentrumAddonStatus) {
 	}
 	texts(p.ValuesErrors)
 	texts(p.Violations)
-	refs(p.Objects)
-	refs(p.Changes.Added)
-	refs(p.Changes.Removed)
-	for i := range p.Changes.Modified {
-		m := &p.Changes.Modified[i]
-		text(&m.Kind, maxMessage)
-		text(&m.Name, maxMessage)
-		texts(m.Fields)
-	}
 	texts(p.Effects)
 	texts(p.Warnings)
+	for _, list := range [][]v1alpha1.ObjectRef{p.Objects, p.Changes.Added, p.Changes.Removed} {
+		for i := range list {
+			text(&list[i].Kind)
+			text(&list[i].Name)
+		}
+	}
 	for i := range p.Workloads {
-		text(&p.Workloads[i].Name, maxMessage)
-		texts(p.Workloads[i].Images)
+		w := &p.Workloads[i]
+		text(&w.Kind)
+		text(&w.Name)
+		texts(w.Images)
+	}
+	for i := range p.Changes.Modified {
+		m := &p.Changes.Modified[i]
+		text(&m.Kind)
+		text(&m.Name)
+		texts(m.Fields)
 	}
 	for i := range p.Changes.Images {
 		c := &p.Changes.Images[i]
-		for _, t := range []*string{&c.Name, &c.Container, &c.From, &c.To} {
-			text(t, maxMessage)
+		for _, t := range []*string{&c.Kind, &c.Name, &c.Container, &c.From, &c.To} {
+			text(t)
 		}
 	}
 	for _, t := range []*string{&p.Chart.Name, &p.Chart.Version, &p.Chart.AppVersion, &p.Chart.Description} {
@@ -125,9 +136,12 @@ func (s *secrets) clean(status *v1alpha1.ZaentrumAddonStatus) {
 	}
 	annotations := make(map[string]string, len(p.Chart.Annotations))
 	for k, v := range p.Chart.Annotations {
-		annotations[printable(k)] = cut(printable(v), maxChartText)
+		annotations[cut(printable(k), maxChartText)] = cut(printable(v), maxChartText)
 	}
 	p.Chart.Annotations = annotations
+	for i := range p.Inputs {
+		p.Inputs[i].Path = cut(printable(p.Inputs[i].Path), maxChartText)
+	}
 }
 
 // printable drops control characters, which could move a terminal's cursor or break a document.

@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -21,7 +22,7 @@ const (
 	reasonName        = "InvalidName"         // Planned: the addon's name is invalid
 	reasonPlatform    = "PlatformUnavailable" // Planned: no platform, several, or underivable values
 	reasonCluster     = "ClusterFailed"       // Planned or Ready: the cluster did not do its part
-	reasonRefused     = "Refused"             // Ready: the cluster refused an object
+	reasonRefused     = "Refused"             // Planned or Ready: the cluster refused an object
 	reasonReady       = "AllReady"            // Ready: every component is ready
 	reasonProgressing = "Progressing"         // Ready: a rollout is on its way
 	reasonDegraded    = "Degraded"            // Ready: a component is not ready, or its rollout stalled
@@ -48,6 +49,8 @@ type outcome struct {
 	reviewed bool
 	// moved is content that was published again; nil when it was not, or when that is not known.
 	moved *moved
+	// again is when to look again at what nothing tells of; 0 for at the next resync.
+	again time.Duration
 	// known are the secret values that must not show; nil for none.
 	known *secrets
 }
