@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -18,6 +19,7 @@ func newServeOperator(a *app) *cobra.Command {
 		kubeconfig, cacheDir, cacheSize string
 		renderMemory                    string
 		renderWorkers                   int
+		proxy                           string
 		loopback                        []string
 		o                               operator.Options
 	)
@@ -56,12 +58,14 @@ it as rendered. Several replicas may run; one of them works.`,
 			for _, registry := range loopback {
 				o.Log.Warn("development only: a registry on a loopback address is allowed, over plain http", "registry", registry)
 			}
+			guard := operator.NewAPIServerGuard(ctx, config, a.env("KUBERNETES_SERVICE_HOST"), o.Log)
+			defer looking(ctx, guard)()
 			fetcher, err := chart.NewFetcher(chart.FetcherOptions{
 				CacheDir: cacheDir, CacheBytes: size.Value(), AllowLoopback: loopback,
-				Deny: operator.DenyAPIServer(ctx, config, a.env("KUBERNETES_SERVICE_HOST")),
+				Deny: guard.Deny, Proxy: proxy,
 			})
 			if err != nil {
-				return err
+				return fault.New(fault.Usage, "%s", err).WithHint("see --cache-dir, --fetch-proxy and --allow-loopback-registry")
 			}
 			defer func() { _ = fetcher.Close() }() // ends what is under way; there is nothing to lose
 			pool, err := newWorkers(renderMemory, renderWorkers)
@@ -86,6 +90,21 @@ it as rendered. Several replicas may run; one of them works.`,
 	flags.IntVar(&o.Workers, "workers", 8, "addons worked on at the same time")
 	flags.IntVar(&renderWorkers, "render-workers", 2, "charts rendered at the same time, each in a process of its own")
 	flags.StringVar(&renderMemory, "render-memory", "384Mi", "memory that rendering one chart may take")
+	flags.StringVar(&proxy, "fetch-proxy", "", "`URL` of a proxy that charts are fetched through, which must then refuse the cluster's own addresses itself")
 	flags.StringSliceVar(&loopback, "allow-loopback-registry", nil, "development only: `host:port` of a registry on a loopback address, over plain http")
 	return cmd
+}
+
+// apiServerRefresh is how often the API server's addresses are looked up; it moves rarely.
+const apiServerRefresh = 5 * time.Minute
+
+// looking keeps a guard up to date until what it returns is called, which waits for it.
+func looking(ctx context.Context, guard *operator.APIServerGuard) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() { guard.Run(ctx, apiServerRefresh) })
+	return func() {
+		cancel()
+		running.Wait()
+	}
 }
