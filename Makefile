@@ -79,6 +79,10 @@ e2e: testbed bin/zae ## only the end-to-end tests; RUN=TestName for some of them
 bench: ## the benchmarks of docs/performance.md
 	go test -run '^$$' -bench . -benchmem -count 6 ./internal/engine/...
 
+.PHONY: fuzz
+fuzz: ## every fuzz target for FUZZTIME, a minute by default; RUN=Pattern for some of them
+	hack/fuzz '$(or $(FUZZTIME),1m)' '$(or $(RUN),.)'
+
 .PHONY: demo
 demo: need testbed bin/zae ## the main job, visibly; KEEP=1 leaves it running
 	@cd testbed && KEEP=$(KEEP) go run ./cmd/demo -zae "$(CURDIR)/bin/zae"

@@ -4,7 +4,7 @@ import "time"
 
 // Limits bound one job. The zero value of a field is its default.
 type Limits struct {
-	// CPU is processor time, 5 s by default.
+	// CPU is processor time, 3 s by default.
 	CPU time.Duration
 	// Wall is time, 8 s by default. It ends what waits instead of working.
 	Wall time.Duration
@@ -14,7 +14,7 @@ type Limits struct {
 
 // The defaults of Limits.
 const (
-	DefaultCPU    = 5 * time.Second
+	DefaultCPU    = 3 * time.Second
 	DefaultWall   = 8 * time.Second
 	DefaultMemory = 384 << 20
 )
