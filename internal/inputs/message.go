@@ -13,15 +13,15 @@ import (
 )
 
 // explainValues turns what the validator found into messages.
-func explainValues(r *reader, values map[string]any, err error) []string {
+func explainValues(r *reader, at string, values map[string]any, err error) []string {
 	var verr *jsonschema.ValidationError
 	if !errors.As(err, &verr) {
-		return []string{wholePath + ": cannot be validated against the schema"}
+		return []string{whole(at) + ": cannot be validated against the schema"}
 	}
-	m := &messages{pathOf: func(location []string) string { return dotted(values, location) }}
+	m := &messages{pathOf: func(location []string) string { return dotted(at, values, location) }}
 	m.collect(r.read(verr))
 	if len(m.list) == 0 {
-		m.list = append(m.list, wholePath+": does not match the schema")
+		m.list = append(m.list, whole(at)+": does not match the schema")
 	}
 	return m.sorted()
 }
@@ -256,12 +256,15 @@ func sortedUnique(items []string, each func(string) string) []string {
 	return slices.Compact(out)
 }
 
-// dotted writes a location inside values as a dotted path, with indices as [0].
-func dotted(values map[string]any, location []string) string {
+// dotted writes a location inside values as a dotted path, with indices as [0]; the values stand at before.
+func dotted(before string, values map[string]any, location []string) string {
 	if len(location) == 0 {
-		return wholePath
+		return whole(before)
 	}
 	var b strings.Builder
+	if before != "" {
+		b.WriteString(before + ".")
+	}
 	var at any = values
 	for i, token := range location {
 		if list, ok := at.([]any); ok {

@@ -16,7 +16,11 @@ import (
 //
 // The reserved key zaentrum is left out unless the schema itself declares it, so that a closed schema does
 // not refuse what the operator puts there. The values are not changed.
-func (s *Schema) Validate(values map[string]any) []string {
+func (s *Schema) Validate(values map[string]any) []string { return s.ValidateAt("", values) }
+
+// ValidateAt is Validate for values that stand at a dotted path in others, which all paths then begin with: those
+// of a bundled chart.
+func (s *Schema) ValidateAt(at string, values map[string]any) []string {
 	if s == nil || s.compiled == nil {
 		return nil
 	}
@@ -24,23 +28,24 @@ func (s *Schema) Validate(values map[string]any) []string {
 		values = maps.Clone(values)
 		delete(values, v1alpha1.PlatformKey)
 	}
-	plain, problem := plainObject(values)
-	if problem != "" {
-		return []string{problem}
+	plain, where, what := plain(values, nil)
+	if what != "" {
+		return []string{dotted(at, values, where) + ": " + what}
 	}
-	return s.validate(plain)
+	tree, _ := plain.(map[string]any)
+	return s.validate(at, tree)
 }
 
-func (s *Schema) validate(values map[string]any) (found []string) {
+func (s *Schema) validate(at string, values map[string]any) (found []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	defer func() {
 		switch recover().(type) {
 		case nil:
 		case exhausted:
-			found = []string{wholePath + ": validating against the schema takes too long"}
+			found = []string{whole(at) + ": validating against the schema takes too long"}
 		default:
-			found = []string{wholePath + ": cannot be validated against the schema"}
+			found = []string{whole(at) + ": cannot be validated against the schema"}
 		}
 	}()
 	length, empty := longest(values)
@@ -49,19 +54,17 @@ func (s *Schema) validate(values map[string]any) (found []string) {
 	if err == nil {
 		return nil
 	}
-	return explainValues(&reader{s.compiled.index, values, empty}, values, err)
+	return explainValues(&reader{s.compiled.index, values, empty}, at, values, err)
 }
 
 // wholePath stands for the values as a whole where a dotted path is expected.
 const wholePath = "values"
 
-func plainObject(values map[string]any) (map[string]any, string) {
-	v, at, what := plain(values, nil)
-	if what != "" {
-		return nil, dotted(values, at) + ": " + what
+func whole(at string) string {
+	if at == "" {
+		return wholePath
 	}
-	m, _ := v.(map[string]any)
-	return m, ""
+	return show(at)
 }
 
 // plain copies values with the Go types of JSON: int64, float64 and json.Number among them, which the

@@ -98,20 +98,8 @@ func render(ctx context.Context, c *chart.Chart, name, namespace string, values 
 
 // execute renders all templates of the chart to text, by file. It changes the chart and the values.
 func execute(h *helmchart.Chart, name, namespace string, values map[string]any) (map[string]string, error) {
-	platform, hasPlatform := values[v1alpha1.PlatformKey]
-	if hasPlatform {
-		platform = layers.Clone(platform)
-	}
-	nullDeleted(values, h.Values, true)
-	if err := resolve(h, values); err != nil {
+	if err := settle(h, values); err != nil {
 		return nil, err
-	}
-	if err := coalesce(h, values, false, ""); err != nil {
-		return nil, err
-	}
-	if hasPlatform {
-		// Nothing a chart has under this key, or imports from a bundled chart, is mixed into it.
-		values[v1alpha1.PlatformKey] = platform
 	}
 	return engine.Engine{}.Render(h, chartutil.Values{
 		"Chart":        h.Metadata,
@@ -126,6 +114,27 @@ func execute(h *helmchart.Chart, name, namespace string, values map[string]any) 
 		},
 		"Values": chartutil.Values(values),
 	})
+}
+
+// settle makes values what templates see: with the defaults of the bundled charts that take part. It changes the
+// chart and the values.
+func settle(h *helmchart.Chart, values map[string]any) error {
+	platform, hasPlatform := values[v1alpha1.PlatformKey]
+	if hasPlatform {
+		platform = layers.Clone(platform)
+	}
+	nullDeleted(values, h.Values, true)
+	if err := resolve(h, values); err != nil {
+		return err
+	}
+	if err := coalesce(h, values, false, ""); err != nil {
+		return err
+	}
+	if hasPlatform {
+		// Nothing a chart has under this key, or imports from a bundled chart, is mixed into it.
+		values[v1alpha1.PlatformKey] = platform
+	}
+	return nil
 }
 
 // capabilities are what templates see of a cluster and of Helm. Helm's own defaults depend on how the

@@ -119,13 +119,13 @@ func (l *loaded) render(ctx context.Context, j Job, twice bool) *Result {
 	}
 	merged := layers.Merged()
 	out := &Result{Checksum: values.Checksum(merged)}
+	in := render.Input{Chart: l.chart, Name: j.Name, Namespace: j.Namespace, Values: merged}
 	if l.schemaErr != nil {
 		out.ValuesErrors = append(out.ValuesErrors, l.schemaErr.Error())
 	} else {
 		out.Inputs = l.schema.States(l.chart.Defaults, layers.Lookup())
-		out.ValuesErrors = append(l.inPlain(j.Spec), l.schema.Validate(merged)...)
+		out.ValuesErrors = append(l.inPlain(j.Spec), render.Validate(in, l.schema)...)
 	}
-	in := render.Input{Chart: l.chart, Name: j.Name, Namespace: j.Namespace, Values: merged}
 	if len(out.ValuesErrors) == 0 && !j.ValidateOnly {
 		out.Objects, out.ValuesErrors = render.Render(ctx, in)
 	}
