@@ -70,6 +70,15 @@ func (a *app) showStatus(doc *apitype.AddonChart) {
 		}
 		t.print(a.out)
 	}
+	if doc.Plan != nil && doc.PlanCurrent() {
+		v := newPlanView(doc, nil, nil)
+		c := doc.Plan.Changes
+		if doc.Suspended && len(c.Added)+len(c.Removed)+len(c.Images)+len(c.Modified) > 0 {
+			a.out.printf("\n")
+			v.printObjects(a.out)
+		}
+		v.printTold(a.out)
+	}
 	if doc.Plan.Blocked() && doc.PlanCurrent() {
 		a.out.printf("\nthe plan is refused:\n")
 		for _, v := range append(append([]string{}, doc.Plan.Violations...), doc.Plan.ValuesErrors...) {

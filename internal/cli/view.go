@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"zaentrum.io/zae/api/v1alpha1"
@@ -35,6 +38,7 @@ func newPlanView(doc, before *apitype.AddonChart, g *given) *planView {
 func (v *planView) print(p *printer) {
 	v.printHead(p)
 	n := v.printObjects(p)
+	v.printTold(p)
 	v.printInputs(p)
 	refused := 0
 	if v.doc.Plan != nil {
@@ -69,9 +73,6 @@ func (v *planView) printHead(p *printer) {
 }
 
 // printObjects writes a row per object that comes, changes or goes, and counts every one.
-//
-// An object that would be written to is an update. Which fields of it change the status does not tell, only
-// which images.
 func (v *planView) printObjects(p *printer) map[string]int {
 	n := map[string]int{}
 	plan := v.doc.Plan
@@ -81,25 +82,25 @@ func (v *planView) printObjects(p *printer) map[string]int {
 	t := table{indent: "  "}
 	t.row(style(faint, "op"), style(faint, "object"), style(faint, "because"), style(faint, "waits for"))
 	for _, o := range plan.Objects {
-		images := imageChanges(plan.Changes.Images, o)
+		m, modified := modifiedObject(plan.Changes.Modified, o)
+		because := strings.Join(append(imageChanges(plan.Changes.Images, o), changedFields(plan.Changes, m)...), ", ")
 		switch {
 		case slices.Contains(plan.Changes.Added, o):
 			n["add"]++
 			t.row(style(good, "add"), o, orDash(workloadText(plan.Workloads, o)), waitsFor(o))
-		case len(images) > 0 && o.Kind == "Job":
-			n["re-run"]++
-			t.row(style(changed, "re-run"), o, strings.Join(images, ", "), waitsFor(o))
-		case len(images) > 0:
-			n["update"]++
-			t.row(style(changed, "update"), o, strings.Join(images, ", "), waitsFor(o))
-		case isModified(plan.Changes.Modified, o) && o.Kind == "Job":
-			n["re-run"]++
-			t.row(style(changed, "re-run"), o, "values or pod template changed", waitsFor(o))
-		case isModified(plan.Changes.Modified, o):
-			n["update"]++
-			t.row(style(changed, "update"), o, "values or chart changed", waitsFor(o))
-		default:
+		case modified && because == "" && refused(plan, o):
+			t.row(style(bad, "refused"), o, "the cluster does not accept the change", "-")
+		case !modified && because == "":
 			n["keep"]++
+		case runsAgain(plan, m, o):
+			n["re-run"]++
+			t.row(style(changed, "re-run"), o, cmp.Or(because, "values or pod template changed"), waitsFor(o))
+		case o.Kind == "Job":
+			n["update"]++
+			t.row(style(changed, "update"), o, because, "-")
+		default:
+			n["update"]++
+			t.row(style(changed, "update"), o, cmp.Or(because, "values or chart changed"), waitsFor(o))
 		}
 	}
 	for _, o := range plan.Changes.Removed {
@@ -115,6 +116,93 @@ func (v *planView) printObjects(p *printer) map[string]int {
 	}
 	t.print(p)
 	return n
+}
+
+// printTold writes what the plan would set off, and what it warns of.
+func (v *planView) printTold(p *printer) {
+	if v.doc.Plan == nil {
+		return
+	}
+	for _, section := range []struct {
+		title string
+		lines []string
+	}{{"Effects", v.doc.Plan.Effects}, {"Warnings", v.doc.Plan.Warnings}} {
+		if len(section.lines) > 0 {
+			p.printf("%s\n", style(strong, section.title))
+		}
+		for _, line := range section.lines {
+			p.printf("  %s\n", line)
+		}
+	}
+}
+
+func modifiedObject(list []v1alpha1.ModifiedObject, o v1alpha1.ObjectRef) (v1alpha1.ModifiedObject, bool) {
+	for _, m := range list {
+		if m.Ref() == o {
+			return m, true
+		}
+	}
+	return v1alpha1.ModifiedObject{}, false
+}
+
+// refused tells whether a violation is about the object.
+func refused(plan *v1alpha1.Plan, o v1alpha1.ObjectRef) bool {
+	return slices.ContainsFunc(plan.Violations, func(text string) bool { return strings.HasPrefix(text, o.String()+": ") })
+}
+
+// runsAgain tells whether the object is a Job that the plan runs again. Where the plan does not tell what
+// changes in it, it may.
+func runsAgain(plan *v1alpha1.Plan, m v1alpha1.ModifiedObject, o v1alpha1.ObjectRef) bool {
+	return o.Kind == "Job" && (len(m.Fields) == 0 || slices.ContainsFunc(plan.Effects, func(text string) bool {
+		return strings.HasPrefix(text, o.String()+" runs again")
+	}))
+}
+
+// shownFields is how many changed fields of an object are shown.
+const shownFields = 3
+
+var moreFields = regexp.MustCompile(`^… and (\d+) more$`)
+
+// changedFields are the first fields of an object that change, but for images, which are told with what they
+// were, and how many more there are.
+func changedFields(changes v1alpha1.Changes, m v1alpha1.ModifiedObject) []string {
+	images := len(imageChanges(changes.Images, m.Ref())) > 0
+	var out []string
+	more := 0
+	for _, f := range m.Fields {
+		counted := moreFields.FindStringSubmatch(f)
+		switch {
+		case counted != nil:
+			n, _ := strconv.Atoi(counted[1])
+			more += n
+		case images && strings.HasPrefix(f, "spec.template.spec.") && strings.HasSuffix(f, "].image"):
+		case len(out) < shownFields:
+			out = append(out, shortField(f))
+		default:
+			more++
+		}
+	}
+	if more > 0 {
+		last := len(out) - 1
+		if last < 0 {
+			return []string{fmt.Sprintf("%d more fields", more)}
+		}
+		out[last] += fmt.Sprintf(" and %d more", more)
+	}
+	return out
+}
+
+// shortField is a path without what goes without saying.
+func shortField(path string) string {
+	if path == "spec.template.metadata.annotations["+v1alpha1.AnnotationValuesChecksum+"]" {
+		return "values checksum"
+	}
+	for _, prefix := range []string{"spec.template.spec.", "spec.template.", "spec."} {
+		if short, ok := strings.CutPrefix(path, prefix); ok {
+			return short
+		}
+	}
+	return path
 }
 
 func waitsFor(o v1alpha1.ObjectRef) string {
@@ -390,8 +478,4 @@ func leaves(tree map[string]any, at []string) []string {
 	}
 	slices.Sort(out)
 	return out
-}
-
-func isModified(list []v1alpha1.ModifiedObject, o v1alpha1.ObjectRef) bool {
-	return slices.ContainsFunc(list, func(m v1alpha1.ModifiedObject) bool { return m.Ref() == o })
 }
