@@ -22,6 +22,7 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
+	"zaentrum.io/zae/api/v1alpha1"
 	"zaentrum.io/zae/internal/chart"
 	"zaentrum.io/zae/internal/inputs"
 	"zaentrum.io/zae/internal/values"
@@ -160,7 +161,7 @@ func ourChart(path string) (*chart.Chart, error) {
 // repository's examples both ways.
 func TestObjectsAreThoseOfHelmForAllItsOwnCharts(t *testing.T) {
 	silenceHelm(t)
-	platform, err := values.Platform(nil)
+	platform, err := values.Platform(&v1alpha1.Zaentrum{})
 	if err != nil {
 		t.Fatal(err)
 	}
