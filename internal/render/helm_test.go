@@ -19,6 +19,7 @@ import (
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
@@ -161,7 +162,7 @@ func ourChart(path string) (*chart.Chart, error) {
 // repository's examples both ways.
 func TestObjectsAreThoseOfHelmForAllItsOwnCharts(t *testing.T) {
 	silenceHelm(t)
-	platform, err := values.Platform(&v1alpha1.Zaentrum{})
+	platform, err := values.Platform(&v1alpha1.Zaentrum{ObjectMeta: metav1.ObjectMeta{Namespace: "zaentrum"}})
 	if err != nil {
 		t.Fatal(err)
 	}
