@@ -144,7 +144,7 @@ func (c *Cluster) rehearse(ctx context.Context, o Owner, s *step, r *Rehearsal, 
 		case err == nil:
 			s.rerun, s.fields = true, changedFields(asCreated(s.live.Object), asCreated(anew.Object))
 			return nil
-		case noDryRun(err):
+		case noDryRun(err), overQuota(err): // the one that goes makes room for one
 			s.rerun = true
 			return nil
 		}

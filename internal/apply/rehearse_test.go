@@ -5,8 +5,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"zaentrum.io/zae/internal/apply"
 )
@@ -161,6 +164,20 @@ func TestARehearsalTellsWhatTheClusterRefuses(t *testing.T) {
 	}
 }
 
+// The Job that goes makes room for the one that comes.
+func TestAFullQuotaDoesNotKeepAJobFromRunningAgain(t *testing.T) {
+	b := newBench(t)
+	b.mustApply(jobText)
+	b.full("jobs.batch")
+	text := strings.Replace(jobText, "setup:1", "setup:2", 1)
+	if r := b.rehearse(text, true); len(r.Changes) != 1 || !r.Changes[0].Rerun || !r.Accepted() {
+		t.Errorf("%+v, refused %q", r.Changes, refusals(r))
+	}
+	if r := b.rehearse(strings.Replace(text, "name: setup,", "name: second,", 1), true); len(r.Refused) != 1 {
+		t.Errorf("there is room for another one: %q", refusals(r))
+	}
+}
+
 // full leaves no room for another object of a kind.
 func (b *bench) full(resource string) {
 	b.t.Helper()
@@ -171,6 +188,19 @@ func (b *bench) full(resource string) {
 	if err := b.other.Status().Update(b.ctx, quota); err != nil {
 		b.t.Fatal(err)
 	}
+	for range 500 { // the API server's own cache of quotas may be behind
+		probe := parse(b.t, fmt.Sprintf("{apiVersion: %s, metadata: {name: probe}}", map[string]string{
+			"configmaps": "v1, kind: ConfigMap",
+			"jobs.batch": "batch/v1, kind: Job, spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: c}]}}}",
+		}[resource]))[0].Unstructured()
+		probe.SetNamespace(b.owner.Namespace)
+		err := b.other.Create(b.ctx, probe, client.DryRunAll)
+		if apierrors.IsForbidden(err) {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	b.t.Fatal("the quota does not count")
 }
 
 func TestNothingIsRehearsedWhenNothingDiffers(t *testing.T) {
