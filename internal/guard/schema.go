@@ -3,8 +3,10 @@ package guard
 import (
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 
@@ -81,7 +83,11 @@ func (s *shape) compare(v value, found *[]fault) {
 			at := v.at(k)
 			switch {
 			case !known:
-				*found = append(*found, fault{hit: at.hit("unknown field"), unknown: true})
+				hint := ""
+				if len(*found) < maxMeant {
+					hint = s.meant(k)
+				}
+				*found = append(*found, fault{hit: at.hit("unknown field%s", hint), unknown: true})
 			case at.raw != nil:
 				field.compare(at, found)
 			}
@@ -107,6 +113,54 @@ func (s *shape) compare(v value, found *[]fault) {
 			wrong(what)
 		}
 	}
+}
+
+// maxMeant is how many faults of an object may come with a guess: an object can have any number of them.
+const maxMeant = 50
+
+// meant asks whether the one field whose name is nearest to a key was meant; empty when none is near, or several are.
+func (s *shape) meant(key string) string {
+	if len(key) > maxKind {
+		return ""
+	}
+	best, nearest := "", 1+max(1, min(3, len(key)/3))
+	for _, name := range slices.Sorted(maps.Keys(s.fields)) {
+		switch d := distance(strings.ToLower(key), strings.ToLower(name)); {
+		case d < nearest:
+			best, nearest = name, d
+		case d == nearest:
+			best = ""
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return ": did you mean " + best + "?"
+}
+
+// distance is how many letters are to be added, left out, changed or swapped with the next to make b of a.
+func distance(a, b string) int {
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		rows[i][0] = i
+	}
+	for j := range len(b) + 1 {
+		rows[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			change := 1
+			if a[i-1] == b[j-1] {
+				change = 0
+			}
+			rows[i][j] = min(rows[i-1][j]+1, rows[i][j-1]+1, rows[i-1][j-1]+change)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				rows[i][j] = min(rows[i][j], rows[i-2][j-2]+1)
+			}
+		}
+	}
+	return rows[len(a)][len(b)]
 }
 
 // shapeBuilder derives shapes from Go types by their JSON tags.
