@@ -10,3 +10,11 @@ func Processes(p *Pool) []int {
 	}
 	return pids
 }
+
+// Slow is how much slower everything is in this build.
+func Slow() int {
+	if raceDetector {
+		return 10
+	}
+	return 1
+}

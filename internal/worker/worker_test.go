@@ -81,12 +81,14 @@ func TestEveryHostileChartEndsAlone(t *testing.T) {
 		"values-aliases":     {inspect: "aliases expand to too much"},
 	} {
 		t.Run(dir, func(t *testing.T) {
-			pool := newPool(t, worker.Options{Max: 1, Limits: worker.Limits{CPU: 2 * time.Second}})
+			pool := newPool(t, worker.Options{Max: 1, Limits: worker.Limits{
+				CPU: 2 * time.Second * time.Duration(worker.Slow()), Wall: worker.DefaultWall * time.Duration(worker.Slow()),
+			}})
 			start := time.Now()
 			said, got := tryAll(t, pool, archive(t, examples+"hostile/"+dir))
 			took := time.Since(start)
 			t.Logf("%s after %s", said, took.Round(time.Millisecond))
-			if took > 10*time.Second {
+			if took > 10*time.Second*time.Duration(worker.Slow()) {
 				t.Errorf("it took %s", took)
 			}
 			if strings.Contains(strings.ToLower(said), canary) {
