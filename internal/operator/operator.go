@@ -195,7 +195,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) (*patientFetcher, e
 		// Values objects carry the label too; this package looks after them.
 		ReservedPrefix: v1alpha1.ReservedPrefix,
 	}
-	fetcher := newPatientFetcher(ctx, o.Fetcher)
+	fetcher := newPatientFetcher(ctx, o.Fetcher, o.Now)
 	r := &reconciler{
 		client: mgr.GetClient(),
 		live:   mgr.GetAPIReader(),

@@ -22,6 +22,7 @@ const (
 type patientFetcher struct {
 	fetcher engine.Fetcher
 	base    context.Context //nolint:containedctx // of the operator: a fetch outlives the reconcile that started it
+	now     func() time.Time
 	running sync.WaitGroup
 
 	mu      sync.Mutex
@@ -35,8 +36,8 @@ type pendingFetch struct {
 	at      time.Time // when it was done
 }
 
-func newPatientFetcher(base context.Context, fetcher engine.Fetcher) *patientFetcher {
-	return &patientFetcher{fetcher: fetcher, base: base, pending: map[v1alpha1.ChartSource]*pendingFetch{}}
+func newPatientFetcher(base context.Context, fetcher engine.Fetcher, now func() time.Time) *patientFetcher {
+	return &patientFetcher{fetcher: fetcher, base: base, now: now, pending: map[v1alpha1.ChartSource]*pendingFetch{}}
 }
 
 // Fetch answers with the archive, the fault, or an engine.Waiting.
@@ -63,7 +64,12 @@ func (f *patientFetcher) Fetch(ctx context.Context, src v1alpha1.ChartSource) (*
 func (f *patientFetcher) join(src v1alpha1.ChartSource) *pendingFetch {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if p, ok := f.pending[src]; ok && !p.old() {
+	for other, p := range f.pending {
+		if p.old(f.now()) { // or what nobody comes for would be kept for ever
+			delete(f.pending, other)
+		}
+	}
+	if p, ok := f.pending[src]; ok {
 		return p
 	}
 	p := &pendingFetch{done: make(chan struct{})}
@@ -71,16 +77,16 @@ func (f *patientFetcher) join(src v1alpha1.ChartSource) *pendingFetch {
 	f.running.Go(func() {
 		defer close(p.done)
 		p.archive, p.err = f.fetcher.Fetch(f.base, src)
-		p.at = time.Now()
+		p.at = f.now()
 	})
 	return p
 }
 
 // old tells that a fetch was done long ago, and nobody came for it.
-func (p *pendingFetch) old() bool {
+func (p *pendingFetch) old(now time.Time) bool {
 	select {
 	case <-p.done:
-		return time.Since(p.at) > time.Minute
+		return now.Sub(p.at) > time.Minute
 	default:
 		return false
 	}
