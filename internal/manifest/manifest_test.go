@@ -1,7 +1,9 @@
 package manifest
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -66,12 +68,66 @@ func TestDecodeRefuses(t *testing.T) {
 }
 
 func FuzzDecode(f *testing.F) {
-	for _, s := range []string{"a: b", "- 1\n- {x: y}", "a: &a [*a]", "? [a]\n: b", "---\n...\n---\n", "a: !!int x", "<<: 1"} {
+	for _, s := range []string{
+		"a: b", "- 1\n- {x: y}", "a: &a [*a]", "? [a]\n: b", "---\n...\n---\n", "a: !!int x", "<<: 1", "on: y\nyes: [no, off, ~]", "a: 0x10\nb: 0o17\nc: 017\nd: 1_000",
+		"a: 1e21\nb: 1.0\nc: -0.0\nd: 18446744073709551616", "a: 2001-01-01\nb: !x y", "a: \"\\x7f\\u2028\\U0001F600\"", "x: &x {a: 1}\ny: {<<: *x, b: 2}", "\"<<\": {a: b}", "a: |\n  b\n   c\n", "{\"a\": \"b\"}",
+	} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		_, _ = Decode(text)
+		docs, err := Decode(text)
+		if err != nil {
+			return
+		}
+		for _, doc := range docs {
+			encoded, err := json.Marshal(doc)
+			if err != nil {
+				t.Fatalf("what was accepted cannot be encoded: %v", err)
+			}
+			again, err := Decode(ascii(encoded))
+			if err != nil {
+				t.Fatalf("%s: what was encoded is not accepted: %v", encoded, err)
+			}
+			if len(again) != 1 || !cmp.Equal(numbers(doc), numbers(again[0])) {
+				t.Errorf("%s: another document: %s", encoded, cmp.Diff(numbers(doc), numbers(again[0])))
+			}
+		}
 	})
+}
+
+// ascii writes what YAML does not take as it stands in JSON with escapes that both have.
+func ascii(text []byte) []byte {
+	var out strings.Builder
+	for _, r := range string(text) {
+		if r >= ' ' && r < 0x7f {
+			out.WriteRune(r)
+		} else {
+			fmt.Fprintf(&out, "\\U%08X", r)
+		}
+	}
+	return []byte(out.String())
+}
+
+// numbers writes whole numbers alike: JSON does not tell 1 from 1.0.
+func numbers(v any) any {
+	switch v := v.(type) {
+	case int64:
+		return float64(v)
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = numbers(v[i])
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, item := range v {
+			out[key] = numbers(item)
+		}
+		return out
+	default:
+		return v
+	}
 }
 
 func TestApplyOrder(t *testing.T) {
