@@ -84,11 +84,11 @@ func TestSecretsAreFoundInEveryForm(t *testing.T) {
 }
 
 // huge is a status as the worst chart would have it: nothing in it is short, and there is much of everything.
-func huge(r *rand.Rand) *v1alpha1.ZaentrumAddonStatus {
+func huge(r *rand.Rand, counts ...int) *v1alpha1.ZaentrumAddonStatus {
 	long := func(n int) string { // of characters that need many bytes in JSON, at times
 		return strings.Repeat([]string{"x", "<", "é", `"`}[r.IntN(4)], n)
 	}
-	many := func() int { return []int{0, 3, 300, 300, 300, 20000}[r.IntN(6)] }
+	many := func() int { return counts[r.IntN(len(counts))] }
 	name := func(i int) string { return fmt.Sprintf("%d-%s", i, long(250)) }
 	texts := func(n, length int) []string {
 		var out []string
@@ -156,8 +156,12 @@ func huge(r *rand.Rand) *v1alpha1.ZaentrumAddonStatus {
 
 // Whatever the chart, the status can be written, and says what it leaves out.
 func TestEveryStatusFits(t *testing.T) {
-	for seed := range uint64(16) {
-		s := huge(rand.New(rand.NewPCG(seed, 1)))
+	for seed := range uint64(9) {
+		counts := []int{0, 3, 300, 300, 300, 20000}
+		if seed == 0 {
+			counts = []int{20000}
+		}
+		s := huge(rand.New(rand.NewPCG(seed, 1)), counts...)
 		whole := s.DeepCopy()
 		(&secrets{}).clean(s)
 		before := s.DeepCopy()
