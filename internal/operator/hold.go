@@ -14,6 +14,7 @@ import (
 	"zaentrum.io/zae/api/v1alpha1"
 	"zaentrum.io/zae/internal/chart"
 	"zaentrum.io/zae/internal/engine"
+	"zaentrum.io/zae/internal/fault"
 )
 
 // engage has the engine do the work.
@@ -37,6 +38,9 @@ func (r *reconciler) engage(ctx context.Context, a *v1alpha1.ZaentrumAddon, requ
 	}
 	done, err := r.engine.Converge(ctx, *request, owner(a))
 	if err != nil {
+		if h.moved != nil && h.moved.held && fault.CodeOf(err) == fault.Digest {
+			err = h.moved.lost(a, err)
+		}
 		return r.troubled(v1alpha1.PhaseFailed, err)
 	}
 	o, next := converged(a, done)
@@ -61,6 +65,13 @@ const publishedAgain = "the chart was published again"
 // text says it for the status and for an event. The reference, which may be long, comes last.
 func (m *moved) text(a *v1alpha1.ZaentrumAddon) string {
 	return fmt.Sprintf("%s, %s in place of %s: %s (%s)", publishedAgain, m.is, m.was, m.so, shown(a.Spec.Chart))
+}
+
+// lost is the fault of content that was planned and can be had nowhere any more: not from the cache, and not from
+// the registry, which has other content in its place.
+func (m *moved) lost(a *v1alpha1.ZaentrumAddon, cause error) error {
+	return fault.New(fault.Digest, "%s, %s in place of %s, which was planned and is not at hand any more (%s)", publishedAgain, m.is, m.was, shown(a.Spec.Chart)).
+		WithHint("suspend the addon to plan the new content; what runs stays until then").Because(cause)
 }
 
 // shown is a chart source for people. The query of a link may be a credential.

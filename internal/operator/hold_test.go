@@ -192,6 +192,28 @@ func TestATagThatMovesIsRolledOutWhereNobodyReadsPlans(t *testing.T) {
 	h.tells("moving", 2)
 }
 
+func TestWhatWasPlannedAndIsLostIsNotReplaced(t *testing.T) {
+	h := newHouse(t)
+	h.chart("moving", "1.0.0", configMap("moving-a"))
+	a := h.addon("moving", "moving", "1.0.0")
+	a.Spec.Suspend = true
+	h.create(a, v1alpha1.PhasePlanned)
+	h.change("moving", func(a *v1alpha1.ZaentrumAddon) { a.Spec.Suspend = false })
+	h.phase("moving", v1alpha1.PhaseReady)
+	h.stop()
+	h.chart("moving", "1.0.0", configMap("moving-b"))
+	h.cacheDir = t.TempDir() // as with a new pod
+	h.start()
+	h.says("moving", v1alpha1.PhaseFailed, "not at hand any more")
+	if !h.exists(&corev1.ConfigMap{}, "moving-a") || h.exists(&corev1.ConfigMap{}, "moving-b") {
+		t.Error("content was rolled out that nobody planned")
+	}
+	h.change("moving", func(a *v1alpha1.ZaentrumAddon) { a.Spec.Suspend = true })
+	if w := strings.Join(h.phase("moving", v1alpha1.PhasePlanned).Status.Plan.Warnings, "\n"); !strings.Contains(w, "this plan is of the new content") {
+		t.Errorf("warnings: %q", w)
+	}
+}
+
 func TestAPlanSaysThatTheContentMovedBeforeItWasInstalled(t *testing.T) {
 	h := newHouse(t)
 	h.chart("moving", "1.0.0", configMap("moving-a"))
