@@ -2,7 +2,6 @@ package render
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"log"
 	"strings"
@@ -93,64 +92,6 @@ func TestAllFilesWithBadYAMLAreNamed(t *testing.T) {
 	if d := cmp.Diff(want, errs); d != "" {
 		t.Error(d)
 	}
-}
-
-// FuzzWhere feeds texts that are no error of Helm's, or only look like one: nothing but a template's own
-// name and a few digits may come out.
-func FuzzWhere(f *testing.F) {
-	for _, prefix := range append([]string{"", "x"}, prefixes...) {
-		for _, place := range []string{"", "example/templates/worker.yaml", "example/templates/worker.yaml:1:2", "example/templates/worker.yaml:x", "gotpl:1:1", "example/templates/worker.yaml:99999999:1"} {
-			f.Add(prefix + place + "): " + canary)
-			f.Add(prefix + place + ": executing " + canary)
-		}
-	}
-	h := chartOf(f, exampleChart("templates/worker.yaml", "a: b", "templates/worker.yaml:1", "a: b")).Helm()
-	f.Fuzz(func(t *testing.T, text string) {
-		got := where(errors.New(text), h)
-		rest, ok := strings.CutPrefix(got, "template error")
-		if !ok {
-			t.Fatal(got)
-		}
-		if rest == "" {
-			return
-		}
-		rest = strings.TrimPrefix(strings.TrimPrefix(rest, " at "), " in ")
-		rest, ok = strings.CutPrefix(rest, "example/templates/worker.yaml")
-		if !ok || len(rest) > len(":1:1234567:1234567") || strings.Trim(rest, ":0123456789") != "" {
-			t.Error(got)
-		}
-	})
-}
-
-// FuzzErrorsCarryNoValue renders any template over values that are canaries.
-func FuzzErrorsCarryNoValue(f *testing.F) {
-	for _, s := range []string{
-		"{{ fail .Values.secret }}", "{{ .Values.secret.x }}", "a: {{ .Values.secret }}: b", "{{ tpl .Values.secret . }}", "{{ index .Values.list 3 }}",
-		"{{ required .Values.secret nil }}", "{{ include .Values.secret . }}", "{{ .Values.map | toYaml }}\n- x", "{{ template \"x\" .Values.secret }}",
-		"{{ range .Values.list }}{{ .x }}{{ end }}", "{{ fromYaml .Values.secret }}", "{{ .Files.Get .Values.secret }}", "{{ printf \"%d\" .Values.secret }}: {{ .Values.secret }}: x",
-		"{{ semver .Values.secret }}", "{{ .Values.secret | toDate \"x\" | date \"y\" }}", "{{ regexMatch .Values.secret \"(\" }}", "{{ mustRegexMatch \"(\" .Values.secret }}", "{{ set .Values.secret \"a\" 1 }}",
-		"{{ lookup .Values.secret \"\" \"\" \"\" }}", "{{ get .Values.secret \"x\" }}", "{{ mustFromJson .Values.secret }}", "{{ genSignedCert .Values.secret nil nil 1 nil }}", "{{ merge .Values.map .Values.secret }}",
-		"{{ mustToJson . }}: x: y", "{{ call .Values.secret }}", "{{ slice .Values.secret 99 }}", "{{ len .Values.missing }}{{ .Values.secret }}", "{{ htpasswd .Values.secret \"\\x00\" }}", "{{ derivePassword 1 \"long\" .Values.secret .Values.secret .Values.secret.x }}",
-	} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		for _, costly := range []string{"repeat", "until", "seq", "indent", "gen", "crypt", "tpl", "nospace", "wrap", "%", "derive", "htpasswd", "range", "template", "include", "rand", "block"} {
-			if strings.Contains(text, costly) && !strings.HasPrefix(text, "{{ "+costly) {
-				return // time and memory are bounded outside this process
-			}
-		}
-		if strings.Contains(text, canary) || len(text) > 2000 {
-			return
-		}
-		given := map[string]any{"secret": canary, "list": []any{canary, map[string]any{"x": canary}}, "map": map[string]any{"a": canary, "b": map[string]any{canary: canary}}}
-		_, errs := Render(t.Context(), inputOf(chartOf(t, exampleChart("templates/a.yaml", text)), given))
-		for _, e := range errs {
-			if strings.Contains(e, canary) {
-				t.Errorf("%q: %q", text, e)
-			}
-		}
-	})
 }
 
 // TestNothingIsLogged: Helm prints values that it cannot merge to the process-wide logger.
