@@ -14,7 +14,7 @@ func Processes(p *Pool) []int {
 // Slow is how much slower everything is in this build.
 func Slow() int {
 	if raceDetector {
-		return 10
+		return 5
 	}
 	return 1
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -124,10 +125,12 @@ func (w *process) bury() *Overrun {
 	case exitMemory:
 		return &Overrun{What: "it needs more memory than it may have"}
 	case exitGo:
-		switch text := w.stderr.String(); {
-		case strings.Contains(text, "stack exceeds"), strings.Contains(text, "stack overflow"):
+		text := w.stderr.String()
+		says := func(what string) bool { return strings.Contains(text, what) }
+		switch {
+		case slices.ContainsFunc(stackWords, says):
 			return &Overrun{What: "it recurses without end"}
-		case strings.Contains(text, "out of memory"), strings.Contains(text, "cannot allocate memory"):
+		case slices.ContainsFunc(memoryWords, says):
 			return &Overrun{What: "it needs more memory than it may have"}
 		}
 		return &Overrun{What: "it crashed the renderer", Again: true}
@@ -140,6 +143,12 @@ func (w *process) bury() *Overrun {
 
 // exitGo is the exit status of a Go program that crashed.
 const exitGo = 2
+
+// What the Go runtime says when it ends a program. Without memory it may also fail to start a thread.
+var (
+	stackWords  = []string{"stack exceeds", "stack overflow"}
+	memoryWords = []string{"out of memory", "cannot allocate memory", "pthread_create failed", "newosproc", "failed to create new OS thread"}
+)
 
 // head keeps the beginning of what is written to it, and swallows the rest. It may hold text of a chart: it is
 // searched for what the runtime says, and never shown.
