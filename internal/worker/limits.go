@@ -6,7 +6,7 @@ import "time"
 type Limits struct {
 	// CPU is processor time, 3 s by default.
 	CPU time.Duration
-	// Wall is time, 8 s by default. It ends what waits instead of working.
+	// Wall is time, 6 s by default. It ends what waits instead of working.
 	Wall time.Duration
 	// Memory is bytes, 384 MiB by default: of the whole process, with the charts it keeps.
 	Memory int64
@@ -15,7 +15,7 @@ type Limits struct {
 // The defaults of Limits.
 const (
 	DefaultCPU    = 3 * time.Second
-	DefaultWall   = 8 * time.Second
+	DefaultWall   = 6 * time.Second
 	DefaultMemory = 384 << 20
 )
 
