@@ -118,29 +118,35 @@ func TestATimeOutIsTriedAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sent := 0
-	late := func(*http.Request) (*http.Response, error) { sent++; return nil, &net.DNSError{IsTimeout: true} }
-	if _, err := r.do(req, late); err == nil || sent != maxAttempts {
-		t.Errorf("sent %d times: %v", sent, err)
-	}
-	for rule, send := range map[string]func(*http.Request) (*http.Response, error){
-		"a refused address": func(*http.Request) (*http.Response, error) { sent++; return nil, refuseTo("x") },
-		"no such host":      func(*http.Request) (*http.Response, error) { sent++; return nil, &net.DNSError{IsNotFound: true} },
-	} {
-		sent = 0
-		if _, err := r.do(req, send); err == nil || sent != 1 {
-			t.Errorf("%s: sent %d times: %v", rule, sent, err)
+	// sent is how often a request is sent that fails with an error.
+	sent := func(req *http.Request, fails error) int {
+		n := 0
+		resp, err := r.do(req, func(*http.Request) (*http.Response, error) { n++; return nil, fails })
+		if err == nil {
+			t.Error("no error")
+			_ = resp.Body.Close()
 		}
+		return n
 	}
+	late := &net.DNSError{IsTimeout: true}
 	// Not what writes, and not when nobody waits any more.
 	post := req.Clone(ctx)
 	post.Method = http.MethodPost
 	ended, cancel := context.WithCancel(ctx)
 	cancel()
-	for _, req := range []*http.Request{post, req.Clone(ended)} {
-		sent = 0
-		if _, err := r.do(req, late); err == nil || sent != 1 {
-			t.Errorf("sent %d times: %v", sent, err)
+	for rule, tc := range map[string]struct {
+		req   *http.Request
+		fails error
+		want  int
+	}{
+		"a time-out":                  {req, late, maxAttempts},
+		"a refused address":           {req, refuseTo("x"), 1},
+		"no such host":                {req, &net.DNSError{IsNotFound: true}, 1},
+		"a time-out of a write":       {post, late, 1},
+		"a time-out nobody waits for": {req.Clone(ended), late, 1},
+	} {
+		if n := sent(tc.req, tc.fails); n != tc.want {
+			t.Errorf("%s: sent %d times, want %d", rule, n, tc.want)
 		}
 	}
 }
