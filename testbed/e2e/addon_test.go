@@ -297,7 +297,7 @@ func TestARefusedUpgradeLeavesWhatRunsAlone(t *testing.T) {
 		}
 	}
 	// A secret among the plain values is refused, not installed.
-	h.zae(1, "addon", "upgrade", "example", "--set", "database.url=plain", "--yes")
+	h.zae(2, "addon", "upgrade", "example", "--set", "database.url=plain", "--yes")
 	h.phase("example", "Ready")
 }
 
