@@ -2,7 +2,7 @@
 // the resource's status, the API say about an addon comes from here, in the same words.
 //
 //   - Check: fetch, layer values, validate, render, guard. Needs no cluster.
-//   - Preview: Check, then observe the cluster and compute the plan. Only reads.
+//   - Preview: Check, then observe the cluster, rehearse what would change, and compute the plan. Writes nothing.
 //   - Converge: Preview, then apply, prune, read health. Writes.
 //
 // Each is the one before plus a step outward. A refusal is a value in the outcome; an error means that
