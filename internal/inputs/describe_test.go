@@ -23,8 +23,8 @@ func joined(n int, format func(i int) string) string {
 func TestDescribingIsBounded(t *testing.T) {
 	const (
 		maxTime   = 10 * time.Second // far more than measured, and far less than without the bounds
-		maxMemory = 256 << 20       // allocated altogether, most of it garbage at once
-		maxAnswer = 16 << 20        // as JSON
+		maxMemory = 256 << 20        // allocated altogether, most of it garbage at once
+		maxAnswer = 16 << 20         // as JSON
 	)
 	text := strings.Repeat("x", 100_000)
 	all := `"all":{"allOf":[` + joined(2400, func(int) string { return `{}` }) + `]}`
