@@ -67,6 +67,21 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
+// TestBooleansAreThoseOfYAML11: unquoted as values, and never as keys.
+func TestBooleansAreThoseOfYAML11(t *testing.T) {
+	for want, words := range map[bool]string{true: "y Y yes Yes YES on On ON true True TRUE", false: "n N no No NO off Off OFF false False FALSE"} {
+		for word := range strings.FieldsSeq(words) {
+			got, err := Decode([]byte(word + ": [" + word + ", '" + word + "', \"" + word + "\"]"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff([]any{map[string]any{word: []any{want, word, word}}}, got); d != "" {
+				t.Errorf("%s: %s", word, d)
+			}
+		}
+	}
+}
+
 func FuzzDecode(f *testing.F) {
 	for _, s := range []string{
 		"a: b", "- 1\n- {x: y}", "a: &a [*a]", "? [a]\n: b", "---\n...\n---\n", "a: !!int x", "<<: 1", "on: y\nyes: [no, off, ~]", "a: 0x10\nb: 0o17\nc: 017\nd: 1_000",

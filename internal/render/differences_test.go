@@ -105,7 +105,7 @@ func TestTimeDependent(t *testing.T) {
 		"templates/b.yaml", `{{ if true }}{{ else }}
 {{ range .Values.x }}
 {{ with $now := ago .x }}{{ end }}{{ end }}{{ end }}`,
-		"templates/_p.tpl", "{{/* now */}}now\n{{ define \"now\" }}\n{{ template \"now\" (now) }}{{ end }}{{ define \"other\" }}{{ unknown (now).Year }}{{ end }}",
+		"templates/_p.tpl", "{{/* now */}}now\n{{ define \"now\" }}\n{{ template \"now\" (now) }}{{ end }}{{ define \"other\" }}\n{{ unknown (now).Year }}{{ end }}",
 		"templates/good.yaml", `{{ $now := .now }}{{ $now }}{{ "now" }}{{ .Values.now }}{{ include "now" . }}{{ index . "ago" }}`,
 		"templates/bad.yaml", "{{ now ",
 		"templates/tpl.yaml", "\n{{ tpl \"{{ now }}\" . }}{{ tpl `{{ tpl \"{{ ago . }}\" . }}` . }}",
@@ -117,6 +117,7 @@ func TestTimeDependent(t *testing.T) {
 	want := []string{
 		"charts/s/templates/s.yaml:3: the template calls now, " + what,
 		"templates/_p.tpl:3: the template calls now, " + what,
+		"templates/_p.tpl:4: the template calls now, " + what,
 		"templates/a.yaml:2: the template calls now, " + what,
 		"templates/a.yaml:3: the template calls now, " + what,
 		"templates/b.yaml:3: the template calls ago, " + what,
