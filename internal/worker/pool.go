@@ -178,17 +178,17 @@ func (p *Pool) ask(ctx context.Context, a *chart.Archive, q *request, key string
 	return r, err
 }
 
-// work does one job in one process. A process that was found dead before it had the job, or was killed by
-// somebody else when it had already done others, is replaced.
+// work does one job in one process. When a process that had done others before was found dead, or ended for
+// something that these may have brought about, the job is done again in a new one.
 func (p *Pool) work(ctx context.Context, a *chart.Archive, q *request) (*response, error) {
-	for {
-		w, fresh, err := p.take()
+	for again := false; ; again = true {
+		w, fresh, err := p.take(again)
 		if err != nil {
 			return nil, err
 		}
 		r, err := w.answer(ctx, a, q, p.o.Limits.Wall)
 		if err == nil {
-			p.put(w)
+			p.put(w, r.Spent)
 			return r, nil
 		}
 		dead := w.bury()
@@ -204,14 +204,14 @@ func (p *Pool) work(ctx context.Context, a *chart.Archive, q *request) (*respons
 	}
 }
 
-// take is a warm process, or a new one.
-func (p *Pool) take() (w *process, fresh bool, err error) {
+// take is a warm process, or a new one, or, when it must be, surely a new one.
+func (p *Pool) take(mustBeNew bool) (w *process, fresh bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
 		return nil, false, errClosed
 	}
-	if n := len(p.idle); n > 0 {
+	if n := len(p.idle); n > 0 && !mustBeNew {
 		w, p.idle = p.idle[n-1], p.idle[:n-1]
 		w.retire.Stop()
 		return w, false, nil
@@ -230,11 +230,11 @@ func (p *Pool) take() (w *process, fresh bool, err error) {
 	return w, true, nil
 }
 
-// put keeps a process warm for the next job.
-func (p *Pool) put(w *process) {
+// put keeps a process warm for the next job, unless it is spent.
+func (p *Pool) put(w *process, spent bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed {
+	if p.closed || spent {
 		w.end()
 		return
 	}

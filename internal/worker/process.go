@@ -123,7 +123,7 @@ func (w *process) bury() *Overrun {
 	case exitCPU:
 		return &Overrun{What: "it needs more processor time than it may have"}
 	case exitMemory:
-		return &Overrun{What: "it needs more memory than it may have"}
+		return tooMuchMemory()
 	case exitGo:
 		text := w.stderr.String()
 		says := func(what string) bool { return strings.Contains(text, what) }
@@ -131,7 +131,7 @@ func (w *process) bury() *Overrun {
 		case slices.ContainsFunc(stackWords, says):
 			return &Overrun{What: "it recurses without end"}
 		case slices.ContainsFunc(memoryWords, says):
-			return &Overrun{What: "it needs more memory than it may have"}
+			return tooMuchMemory()
 		}
 		return &Overrun{What: "it crashed the renderer", Again: true}
 	}
@@ -139,6 +139,11 @@ func (w *process) bury() *Overrun {
 		return &Overrun{What: "the renderer was killed by the system, as one that needs too much memory is", Again: true, stray: true}
 	}
 	return nil
+}
+
+// tooMuchMemory is what a process ends with that holds too much, some of which may be from former jobs.
+func tooMuchMemory() *Overrun {
+	return &Overrun{What: "it needs more memory than it may have", stray: true}
 }
 
 // exitGo is the exit status of a Go program that crashed.

@@ -82,7 +82,9 @@ type server struct {
 // answer does one job. It is false when the answer could not be sent.
 func (s *server) answer(q *request) bool {
 	s.until.Store(int64(processorTime() + s.limits.CPU))
-	frame, err := encode(s.do(q))
+	r := s.do(q)
+	r.Spent = inUse() > s.limits.Memory/3
+	frame, err := encode(r)
 	if err != nil {
 		frame, err = encode(&response{Result: &Result{ValuesErrors: []string{"the templates render more than can be handed over"}}})
 	}
@@ -120,7 +122,6 @@ const pulse = 10 * time.Millisecond
 
 // watch ends the process when a job is over its bounds: nothing in a template can be asked to stop.
 func (s *server) watch() {
-	sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	for range time.Tick(pulse) {
 		until := s.until.Load()
 		if until == 0 {
@@ -129,9 +130,15 @@ func (s *server) watch() {
 		if int64(processorTime()) > until {
 			os.Exit(exitCPU)
 		}
-		metrics.Read(sample)
-		if int64(sample[0].Value.Uint64()-sample[1].Value.Uint64()) > s.limits.Memory {
+		if inUse() > s.limits.Memory {
 			os.Exit(exitMemory)
 		}
 	}
+}
+
+// inUse is the memory that this process has from the system.
+func inUse() int64 {
+	sample := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(sample)
+	return int64(sample[0].Value.Uint64() - sample[1].Value.Uint64())
 }

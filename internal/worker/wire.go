@@ -23,7 +23,9 @@ type request struct {
 // response is the answer.
 type response struct {
 	// Need asks for the archive.
-	Need   bool
+	Need bool
+	// Spent tells that the process holds so much that it should do no other job.
+	Spent  bool
 	Fault  *wireFault
 	Chart  *Chart
 	Result *Result

@@ -67,7 +67,7 @@ type Overrun struct {
 	// Again tells that another try may go better: the machine, not the chart, may have been slow.
 	Again bool
 
-	stray bool // the process may have been killed for something else than the job
+	stray bool // something else than the job may have been the end of the process
 }
 
 // Error is the finding.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -131,6 +132,25 @@ func tryAll(t *testing.T, pool *worker.Pool, a *chart.Archive) (string, *worker.
 		t.Fatal(err)
 	}
 	return strings.Join(r.ValuesErrors, "\n"), r
+}
+
+// TestAWorkerThatHoldsMuchDoesNoOtherJob renders what comes close to the bound, and then something else.
+func TestAWorkerThatHoldsMuchDoesNoOtherJob(t *testing.T) {
+	pool := newPool(t, worker.Options{Max: 1, Limits: worker.Limits{CPU: time.Minute, Wall: time.Minute}})
+	good := archive(t, examples+"example/1.2.0")
+	if said, _ := tryAll(t, pool, good); said != "" {
+		t.Fatal(said)
+	}
+	before := worker.Processes(pool)
+	if said, _ := tryAll(t, pool, archive(t, examples+"hostile/items")); said == "" {
+		t.Fatal("it was accepted")
+	}
+	if said, _ := tryAll(t, pool, good); said != "" {
+		t.Fatal(said)
+	}
+	if after := worker.Processes(pool); slices.Equal(before, after) {
+		t.Errorf("the process lives on: %v", after)
+	}
 }
 
 func TestWhatWaitsIsEndedByTheClock(t *testing.T) {
