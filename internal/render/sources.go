@@ -1,0 +1,64 @@
+package render
+
+import (
+	"path"
+	"strings"
+
+	helmchart "helm.sh/helm/v3/pkg/chart"
+
+	"zaentrum.io/zae/internal/chart"
+)
+
+// Source is the text of one template.
+type Source struct {
+	// File is its path in the outermost chart, such as charts/sub/templates/worker.yaml.
+	File string
+	// Values is where the chart that has it gets its values from: empty for the outermost chart.
+	Values []string
+	Text   string
+	// Partial tells that it renders nothing by itself.
+	Partial bool
+}
+
+// Sources are the templates of a chart and of the charts it bundles. A bundled chart that is used under several
+// names has its templates once for each. They are for those who look at templates, never to be shown.
+func Sources(c *chart.Chart) []Source {
+	h := c.Helm()
+	var out []Source
+	sources(h, h.Name()+"/", nil, &out)
+	return out
+}
+
+func sources(h *helmchart.Chart, prefix string, at []string, out *[]Source) {
+	for _, t := range h.Templates {
+		*out = append(*out, Source{
+			File:    strings.TrimPrefix(path.Join(h.ChartFullPath(), t.Name), prefix),
+			Values:  at,
+			Text:    string(t.Data),
+			Partial: strings.HasPrefix(path.Base(t.Name), "_"),
+		})
+	}
+	for _, sub := range h.Dependencies() {
+		for _, key := range keysOf(h, sub.Name()) {
+			sources(sub, prefix, append(at[:len(at):len(at)], key), out)
+		}
+	}
+}
+
+// keysOf are the keys under which a bundled chart gets its values: its aliases, or its name.
+func keysOf(h *helmchart.Chart, name string) []string {
+	var keys []string
+	for _, d := range h.Metadata.Dependencies {
+		switch {
+		case d.Name != name:
+		case d.Alias != "":
+			keys = append(keys, d.Alias)
+		default:
+			keys = append(keys, name)
+		}
+	}
+	if len(keys) == 0 {
+		return []string{name}
+	}
+	return keys
+}
