@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -75,7 +76,8 @@ func (p *printer) safe(a any) any {
 	return a
 }
 
-func (p *printer) show(text string) string { return printable(p.hidden.hide(text)) }
+// show hides twice: characters that are dropped may have stood inside a secret.
+func (p *printer) show(text string) string { return p.hidden.hide(printable(p.hidden.hide(text))) }
 
 // printable is text without what could steer a terminal or hide what it says. Line breaks and tabs
 // become spaces.
@@ -167,10 +169,13 @@ type redactor struct{ secrets []string }
 // line, and say more about them than it hides.
 const shortest = 4
 
+// add keeps the longest first, so that no part of one is left beside another that was taken out of it.
 func (r *redactor) add(secret string) {
-	if len(secret) >= shortest {
-		r.secrets = append(r.secrets, secret)
+	if len(secret) < shortest || slices.Contains(r.secrets, secret) {
+		return
 	}
+	at, _ := slices.BinarySearchFunc(r.secrets, secret, func(a, b string) int { return len(b) - len(a) })
+	r.secrets = slices.Insert(r.secrets, at, secret)
 }
 
 func (r *redactor) hide(text string) string {
