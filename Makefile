@@ -79,6 +79,10 @@ e2e: testbed bin/zae ## only the end-to-end tests; RUN=TestName for some of them
 bench: ## the benchmarks of docs/performance.md
 	go test -run '^$$' -bench . -benchmem -count 6 ./internal/engine/...
 
+.PHONY: load
+load: testbed bin/zae ## what 500 addons cost on the local control plane; ADDONS=n, RESYNC=5m
+	cd testbed && go run ./cmd/load -zae "$(CURDIR)/bin/zae" -addons $(or $(ADDONS),500) -resync $(or $(RESYNC),5m)
+
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME, a minute by default; RUN=Pattern for some of them
 	hack/fuzz '$(or $(FUZZTIME),1m)' '$(or $(RUN),.)'
