@@ -21,14 +21,14 @@ const module = "zaentrum.io/zae"
 var layers = [][]string{
 	{"cmd/zae"},
 	{"internal/cli"},
-	{"internal/operator", "internal/portal"},
+	{"internal/operator", "internal/portal", "internal/lint"},
 	{"internal/engine"},
 	{"internal/worker"},
 	{"internal/chart", "internal/render", "internal/apply", "internal/client", "internal/session", "internal/registry"},
 	{"internal/apitype"},
 	{"internal/inputs", "internal/values", "internal/guard", "internal/plan"},
 	{"internal/fault", "internal/manifest", "api/v1alpha1"},
-	{"web", "deploy", "examples"}, // files that are built in
+	{"web", "deploy", "examples", "internal/initchart"}, // files that are built in
 }
 
 // sideways are the imports inside a floor that are wanted.

@@ -108,8 +108,8 @@ var helmWords = []struct{ theirs, ours string }{
 
 func helmFinding(root string, m support.Message) (HelmFinding, bool) {
 	text := m.Err.Error()
-	if strings.HasPrefix(text, "icon is recommended") {
-		return HelmFinding{}, false // an addon's icon is an annotation
+	if strings.HasPrefix(text, "icon is recommended") || m.Severity == support.InfoSev && strings.HasPrefix(text, "file does not exist") {
+		return HelmFinding{}, false // an addon's icon is an annotation, and it may have no values.yaml
 	}
 	f := HelmFinding{Severity: "info", File: m.Path, What: "helm lint has a finding: run it to see its text"}
 	switch m.Severity {

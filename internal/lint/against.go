@@ -1,0 +1,156 @@
+package lint
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"zaentrum.io/zae/internal/chart"
+	"zaentrum.io/zae/internal/fault"
+	"zaentrum.io/zae/internal/inputs"
+	"zaentrum.io/zae/internal/manifest"
+	"zaentrum.io/zae/internal/values"
+	"zaentrum.io/zae/internal/worker"
+)
+
+// against compares with the version before: what it asked for, and what it renders with what must be given.
+func (l *linter) against(ctx context.Context, s *subject, base *worker.Result, platform map[string]any) error {
+	if l.o.Against == nil {
+		return nil
+	}
+	before, err := l.o.Worker.Inspect(ctx, l.o.Against)
+	if err != nil {
+		return err
+	}
+	loaded, err := chart.Load(l.o.Against)
+	if err != nil {
+		return err
+	}
+	if before.SchemaError != "" {
+		return fault.New(fault.Chart, "the version before has a schema that cannot be used: %s", before.SchemaError)
+	}
+	schema, err := inputs.Parse(before.Schema)
+	if err != nil {
+		return err
+	}
+	l.inputsAgainst(s, schema)
+	old := newSpace(schema, loaded.Defaults)
+	g := old.give(row{picks: make([]int, len(old.params))}, old.made)
+	result, err := l.o.Worker.Render(ctx, l.o.Against, g.job(l.name(), platform))
+	l.out.Renders++
+	var over *worker.Overrun
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.As(err, &over):
+		return fault.New(fault.Overrun, "rendering the version before was stopped: %s", over.What)
+	case err != nil:
+		return err
+	case len(result.ValuesErrors) > 0:
+		l.f.add(Finding{Rule: "not-rendered", File: chartFile, Message: "the version before cannot be rendered with values that were made up, so objects are not compared"}, static)
+		return nil
+	}
+	l.objectsAgainst(result.Objects, base.Objects)
+	return nil
+}
+
+// inputsAgainst compares what the two versions ask for.
+func (l *linter) inputsAgainst(s *subject, before *inputs.Schema) {
+	for _, in := range before.Inputs() {
+		if _, there := s.schema.Input(in.Path); !there && !in.Unaddressable && !s.declares(strings.Split(in.Path, ".")) {
+			l.f.add(Finding{Rule: "input-removed", File: schemaFile, Path: in.Path, Message: in.Path + ": was an input of the version before"}, static)
+		}
+	}
+	for _, in := range s.schema.Inputs() {
+		was, there := before.Input(in.Path)
+		if !in.Required || in.Generate != "" || there && was.Required || in.Unaddressable {
+			continue
+		}
+		if v, ok := values.Get(s.chart.Defaults, strings.Split(in.Path, ".")); ok && v != nil && v != "" {
+			continue
+		}
+		at := s.placeOf(in)
+		l.f.add(Finding{Rule: "input-newly-required", File: schemaFile, Line: at.line, Column: at.column, Path: in.Path, Message: in.Path + ": was not required before"}, static)
+	}
+}
+
+// fixed are the fields that the cluster does not let change, by kind.
+var fixed = map[string][]string{
+	"Deployment":            {"spec.selector"},
+	"Secret":                {"type"},
+	"PersistentVolumeClaim": {"spec.storageClassName", "spec.accessModes", "spec.volumeMode", "spec.selector", "spec.volumeName"},
+}
+
+// assumed is what a field is when it is left out.
+var assumed = map[string]any{"type": "Opaque", "spec.volumeMode": "Filesystem"}
+
+func (l *linter) objectsAgainst(before, after manifest.Set) {
+	for _, old := range before {
+		id := old.ID()
+		now, there := after.Find(id)
+		if !there {
+			if id.Kind == "PersistentVolumeClaim" {
+				l.f.add(Finding{Rule: "claim-deleted", Object: id.String(), Message: "the claim of the version before is not rendered any more"}, 0)
+			}
+			continue
+		}
+		for _, path := range fixed[id.Kind] {
+			if !sameValue(field(old, path), field(now, path)) {
+				l.finding("immutable-field", now, path, "is another one than in the version before, and cannot be changed", 0)
+			}
+		}
+		switch id.Kind {
+		case "Secret", "ConfigMap":
+			l.frozen(old, now)
+		case "Service":
+			if (field(old, "spec.clusterIP") == "None") != (field(now, "spec.clusterIP") == "None") {
+				l.finding("immutable-field", now, "spec.clusterIP", "is another one than in the version before, and cannot be changed", 0)
+			}
+		case "PersistentVolumeClaim":
+			l.shrunk(old, now)
+		}
+	}
+}
+
+func field(o manifest.Object, path string) any {
+	v, _ := values.Get(o.Tree, strings.Split(path, "."))
+	if v == nil {
+		return assumed[path]
+	}
+	return v
+}
+
+// frozen tells of an immutable Secret or ConfigMap that changes.
+func (l *linter) frozen(old, now manifest.Object) {
+	if old.Tree["immutable"] != true {
+		return
+	}
+	if now.Tree["immutable"] != true {
+		l.finding("immutable-field", now, "immutable", "cannot be taken back", 0)
+	}
+	for _, part := range []string{"data", "stringData", "binaryData"} {
+		if !sameValue(old.Tree[part], now.Tree[part]) {
+			l.finding("immutable-field", now, part, "is another one than in the version before, which is immutable", 0)
+		}
+	}
+}
+
+// shrunk tells of a claim that is smaller than before.
+func (l *linter) shrunk(old, now manifest.Object) {
+	const path = "spec.resources.requests.storage"
+	was, err1 := quantity(field(old, path))
+	is, err2 := quantity(field(now, path))
+	if err1 == nil && err2 == nil && is.Cmp(was) < 0 {
+		l.finding("immutable-field", now, path, "is smaller than in the version before; a claim never shrinks", 0)
+	}
+}
+
+func quantity(v any) (resource.Quantity, error) {
+	text, ok := v.(string)
+	if !ok {
+		text = label(v)
+	}
+	return resource.ParseQuantity(text)
+}

@@ -1,0 +1,164 @@
+package lint
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+
+	"zaentrum.io/zae/internal/chart"
+	"zaentrum.io/zae/internal/manifest"
+	"zaentrum.io/zae/internal/values"
+	"zaentrum.io/zae/internal/worker"
+)
+
+// extra renders what must be given once more: with other secrets, for another platform, and as another version.
+func (l *linter) extra(ctx context.Context, base *worker.Result, g given, s *subject, platform map[string]any) error {
+	// The row that rendered may not be the first: the same one is taken again.
+	again := func(a *chart.Archive, g given, platform map[string]any) (manifest.Set, error) {
+		result, err := l.one(ctx, a, g, platform, static, s)
+		if err != nil || result == nil {
+			return nil, err
+		}
+		return result.Objects, nil
+	}
+	if len(g.secrets) > 0 {
+		other := l.otherSecrets(g)
+		set, err := again(l.src.Archive, other, platform)
+		if err != nil {
+			return err
+		}
+		l.derived(base.Objects, set)
+	}
+	set, err := again(l.src.Archive, g, otherPlatform())
+	if err != nil {
+		return err
+	}
+	l.guard(set, set == nil, static, otherPlatform())
+	l.portable(set)
+	bumped, err := l.otherVersion()
+	if err != nil || bumped == nil {
+		return err
+	}
+	if set, err = again(bumped, g, platform); err != nil {
+		return err
+	}
+	l.steady(base.Objects, set)
+	return nil
+}
+
+// otherSecrets are the same values with other secrets.
+func (l *linter) otherSecrets(g given) given {
+	m := maker{schema: l.space.schema, salt: "second"}
+	out := given{spec: g.spec, generated: map[string]string{}, secrets: map[string]string{}}
+	for _, from := range g.from {
+		if in, ok := l.space.schema.Input(from.TargetPath); ok {
+			if v, ok := m.value(in); ok {
+				if text, isText := v.(string); isText {
+					from.Text = text
+				}
+			}
+		}
+		out.from = append(out.from, from)
+		out.secrets[from.TargetPath] = from.Text
+	}
+	for path := range g.generated {
+		if in, ok := l.space.schema.Input(path); ok {
+			out.generated[path] = m.generated(in)
+			out.secrets[path] = out.generated[path]
+		}
+	}
+	return out
+}
+
+// The facts of a platform with every default. None of them is another platform's.
+var (
+	realmURL    = regexp.MustCompile(`https?://[^/\s"']+/(?:[^\s"']*/)?realms/[^\s"']+`)
+	brokerText  = regexp.MustCompile(`(^|[\s,/"'=])kafka(?:-[a-z0-9-]+)?(?:\.[a-z0-9.-]+)?:90[0-9]{2}\b`)
+	hostText    = regexp.MustCompile(`\b(?:[a-z0-9-]+\.)*zaentrum\.localhost\b|\bmedia\.example\.org\b`)
+	serviceText = regexp.MustCompile(`\b[a-z0-9-]+\.zaentrum(?:\.svc(?:\.cluster\.local)?)?(?:[:/]|$)`)
+)
+
+// portable looks for facts of a default platform in what is rendered for another one.
+func (l *linter) portable(set manifest.Set) {
+	claims := map[string]bool{}
+	for _, o := range setOf(set, "PersistentVolumeClaim") {
+		claims[o.ID().Name] = true
+	}
+	for _, o := range set {
+		if namespace, ok := values.Get(o.Tree, []string{"metadata", "namespace"}); ok && namespace != "zs-other" {
+			l.platformFact(o, "metadata.namespace", "the namespace is written into the chart: leave it out, or take zaentrum.namespace")
+		}
+		for _, leaf := range leaves(o) {
+			switch {
+			case leaf.data && o.ID().Kind == "Secret" && strings.HasPrefix(leaf.path, "data"):
+			case strings.HasSuffix(leaf.path, ".image"):
+			case strings.HasSuffix(leaf.path, "claimName") && leaf.text == "media" && !claims["media"]:
+				l.platformFact(o, leaf.path, "the media claim's name is written into the chart: take zaentrum.media.claimName")
+			case realmURL.MatchString(leaf.text):
+				l.platformFact(o, leaf.path, "an issuer is written into the chart: take zaentrum.issuer")
+			case hostText.MatchString(leaf.text):
+				l.platformFact(o, leaf.path, "a hostname is written into the chart: take zaentrum.hostname")
+			case brokerText.MatchString(leaf.text):
+				l.platformFact(o, leaf.path, "an address of brokers is written into the chart: take zaentrum.events.brokers")
+			case serviceText.MatchString(leaf.text):
+				l.platformFact(o, leaf.path, "an address in the namespace zaentrum is written into the chart: take zaentrum.namespace, or the Service's name alone")
+			case strings.HasPrefix(leaf.text, "stube."):
+				l.platformFact(o, leaf.path, "the prefix of topics is written into the chart: take zaentrum.events.topicPrefix")
+			}
+		}
+	}
+}
+
+func (l *linter) platformFact(o manifest.Object, path, message string) {
+	what, fix, _ := strings.Cut(message, ": ")
+	one := Finding{Rule: "hard-coded-platform", File: o.Source, Object: o.ID().String(), Path: path, Message: what, Fix: strings.ToUpper(fix[:1]) + fix[1:] + "."}
+	at := l.locate(o.Source, path)
+	one.Line, one.Column = at.line, at.column
+	l.f.add(one, static)
+}
+
+var (
+	versionLine    = regexp.MustCompile(`(?m)^version:.*$`)
+	appVersionLine = regexp.MustCompile(`(?m)^appVersion:.*$`)
+)
+
+// otherVersion is the same chart as another version; nil when Chart.yaml says its version in some other way.
+func (l *linter) otherVersion() (*chart.Archive, error) {
+	files := slices.Clone(l.files)
+	i := slices.IndexFunc(files, func(f chart.File) bool { return f.Name == chartFile })
+	if i < 0 || len(versionLine.FindAll(files[i].Data, 2)) != 1 {
+		return nil, nil
+	}
+	text := versionLine.ReplaceAll(files[i].Data, []byte("version: 987.65.43"))
+	files[i].Data = appVersionLine.ReplaceAll(text, []byte(`appVersion: "987.65.44"`))
+	return chart.Repack(l.name(), files)
+}
+
+// steady compares two versions of one chart that differ in nothing but their numbers.
+func (l *linter) steady(a, b manifest.Set) {
+	if b == nil {
+		return
+	}
+	for _, o := range a {
+		other, ok := b.Find(o.ID())
+		if !ok {
+			l.finding("name-changes", o, "metadata.name", "the name changes with the version or app version", 0)
+			continue
+		}
+		path := []string{"spec", "selector"}
+		if kind := o.ID().Kind; kind != "Deployment" && kind != "Service" {
+			continue
+		}
+		before, _ := values.Get(o.Tree, path)
+		after, _ := values.Get(other.Tree, path)
+		if sameValue(before, after) {
+			continue
+		}
+		message := "the selector changes with the version or app version"
+		if o.ID().Kind == "Service" {
+			message += ": pods of the version before are cut off during a rollout"
+		}
+		l.finding("selector-changes", o, "spec.selector", message, 0)
+	}
+}

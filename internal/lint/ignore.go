@@ -1,0 +1,126 @@
+package lint
+
+import (
+	"fmt"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// ExceptionsFile is where a chart says which advice it does not follow, and why.
+const ExceptionsFile = ".zaelint.yaml"
+
+// exception is one entry.
+type exception struct {
+	rule, file, reason string
+	at                 position
+}
+
+// exceptions marks what the chart's own list silences, and answers with what is wrong with the list.
+func exceptions(src Source, text map[string]string, f *found) []Finding {
+	raw, ok := src.Extra[ExceptionsFile]
+	if !ok {
+		packed, there := text[ExceptionsFile]
+		if !there {
+			return nil
+		}
+		raw = []byte(packed)
+	}
+	list, out := parseExceptions(raw)
+	for _, e := range list {
+		used := false
+		for _, one := range f.list {
+			if one.Rule == e.rule && (e.file == "" || e.file == one.File) {
+				f.ignored[one.key()] = true
+				used = true
+			}
+		}
+		if !used {
+			out = append(out, Finding{
+				Rule: "ignore-unused", File: ExceptionsFile, Line: e.at.line, Column: e.at.column, Path: e.rule,
+				Message: fmt.Sprintf("the entry for %s (line %d) ignores nothing", e.rule, e.at.line),
+			})
+		}
+	}
+	return out
+}
+
+// parseExceptions reads the list strictly. Entries that are not valid silence nothing.
+func parseExceptions(text []byte) (list []exception, wrong []Finding) {
+	bad := func(n *yaml.Node, format string, args ...any) {
+		one := Finding{Rule: "ignore-invalid", File: ExceptionsFile, Message: fmt.Sprintf(format, args...)}
+		if n != nil {
+			one.Line, one.Column = n.Line, n.Column
+			one.Message += fmt.Sprintf(" (line %d)", n.Line)
+		}
+		wrong = append(wrong, one)
+	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(text, &doc); err != nil {
+		bad(nil, "the file is not valid YAML")
+		return nil, wrong
+	}
+	if len(doc.Content) == 0 {
+		return nil, nil
+	}
+	root := doc.Content[0]
+	if root.Kind != yaml.MappingNode {
+		bad(root, "the file is not a mapping with the key ignore")
+		return nil, wrong
+	}
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		key, value := root.Content[i], root.Content[i+1]
+		if key.Value != "ignore" || value.Kind != yaml.SequenceNode {
+			bad(key, "%q is not the key ignore with a list", key.Value)
+			continue
+		}
+		for _, item := range value.Content {
+			if e, ok := parseException(item, bad); ok {
+				list = append(list, e)
+			}
+		}
+	}
+	return list, wrong
+}
+
+func parseException(n *yaml.Node, bad func(*yaml.Node, string, ...any)) (exception, bool) {
+	e := exception{at: position{n.Line, n.Column}}
+	if n.Kind != yaml.MappingNode {
+		bad(n, "an entry is not a mapping of rule, file and reason")
+		return e, false
+	}
+	ok := true
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		var to *string
+		switch key.Value {
+		case "rule":
+			to = &e.rule
+		case "file":
+			to = &e.file
+		case "reason":
+			to = &e.reason
+		}
+		if to == nil || value.Kind != yaml.ScalarNode {
+			bad(key, "%q is none of rule, file and reason with a text", key.Value)
+			ok = false
+			continue
+		}
+		*to = value.Value
+	}
+	rule, known := RuleByID(e.rule)
+	switch {
+	case !ok:
+	case !known:
+		bad(n, "there is no rule %q", e.rule)
+	case rule.Fixed && rule.Guardrail:
+		bad(n, "%s is a guardrail: the operator refuses it whatever is written here", e.rule)
+	case rule.Fixed:
+		bad(n, "%s cannot be ignored", e.rule)
+	case strings.TrimSpace(e.reason) == "":
+		bad(n, "the entry for %s has no reason", e.rule)
+	default:
+		return e, true
+	}
+	return e, false
+}

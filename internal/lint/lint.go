@@ -1,0 +1,395 @@
+// Package lint is what an author is told about a chart before anybody installs it: the guardrails, in whatever
+// way the schema lets the chart be rendered, and advice of its own, as one table of rules.
+//
+// Charts are rendered by a worker; what is walked here are the texts of templates, once a worker has read the
+// chart. No finding quotes a template, and values are made up, but for those that the schema itself lists.
+package lint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"zaentrum.io/zae/internal/chart"
+	"zaentrum.io/zae/internal/fault"
+	"zaentrum.io/zae/internal/inputs"
+	"zaentrum.io/zae/internal/manifest"
+	"zaentrum.io/zae/internal/render"
+	"zaentrum.io/zae/internal/values"
+	"zaentrum.io/zae/internal/worker"
+)
+
+// Worker reads and renders charts. *worker.Pool is one.
+type Worker interface {
+	Inspect(ctx context.Context, a *chart.Archive) (*worker.Chart, error)
+	Render(ctx context.Context, a *chart.Archive, j worker.Job) (*worker.Result, error)
+}
+
+// Source is a chart to look at.
+type Source struct {
+	// Label is how the person named it; Dir is its directory, empty for an archive.
+	Label, Dir string
+	Archive    *chart.Archive
+	// Extra are files of the directory that are not packed: ci/*values.yaml and .zaelint.yaml. They come
+	// before those of the archive.
+	Extra map[string][]byte
+}
+
+// Options say how to look.
+type Options struct {
+	Worker Worker
+	// Against is the version before; nil for none.
+	Against *chart.Archive
+	// MaxRenders bounds how often each chart is rendered; 0 is DefaultMaxRenders. With 1, the chart is only
+	// rendered with what must be given.
+	MaxRenders int
+	// Progress is told how many of the renders are done; nil for nobody.
+	Progress func(done, all int)
+}
+
+// DefaultMaxRenders is how often a chart is rendered at most.
+const DefaultMaxRenders = 150
+
+// Report is what was found in one chart.
+type Report struct {
+	Source   string    `json:"source"`
+	Name     string    `json:"name,omitempty"`
+	Version  string    `json:"version,omitempty"`
+	Findings []Finding `json:"findings"`
+	// Ignored counts what .zaelint.yaml silences.
+	Ignored int `json:"ignored"`
+	// Renders and Space say how much was looked at.
+	Renders int    `json:"renders"`
+	Space   string `json:"space"`
+
+	dir string
+}
+
+// Count is how many findings there are of a severity.
+func (r *Report) Count(s Severity) int {
+	n := 0
+	for _, f := range r.Findings {
+		if f.Severity == s {
+			n++
+		}
+	}
+	return n
+}
+
+// Where is the file of a finding as the person knows it: below the chart's directory, or inside the archive.
+func (r *Report) Where(f Finding) string {
+	if r.dir != "" && r.dir != "." {
+		return strings.TrimSuffix(r.dir, "/") + "/" + f.File
+	}
+	return f.File
+}
+
+// Check looks at one chart. What is wrong with the chart is in the report; an error is a fault of this program
+// or its surroundings, or the end of the context.
+func Check(ctx context.Context, src Source, o Options) (*Report, error) {
+	if o.MaxRenders <= 0 {
+		o.MaxRenders = DefaultMaxRenders
+	}
+	out := &Report{Source: src.Label, dir: src.Dir, Findings: []Finding{}}
+	l := &linter{o: o, src: src, out: out, f: newFound()}
+	if err := l.run(ctx); err != nil {
+		return nil, err
+	}
+	l.finish()
+	return out, nil
+}
+
+// linter is at work on one chart.
+type linter struct {
+	o   Options
+	src Source
+	out *Report
+	f   *found
+
+	files []chart.File
+	text  map[string]string
+	chart *worker.Chart
+	space *space
+	rows  []row
+	all   int
+	skip  int // rows that the schema refuses
+	more  int
+}
+
+func (l *linter) run(ctx context.Context) error {
+	unreadable := func(err error) error {
+		var over *worker.Overrun
+		var f *fault.Fault
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.As(err, &over):
+			l.f.add(Finding{Rule: "chart-unreadable", Message: "reading the chart was stopped: " + over.What}, static)
+		case errors.As(err, &f) && f.Code == fault.Chart:
+			one := Finding{Rule: "chart-unreadable", Message: f.Message}
+			if f.Hint != "" {
+				one.Fix = f.Hint
+			}
+			l.f.add(one, static)
+		default:
+			return err
+		}
+		return nil
+	}
+	var err error
+	if l.chart, err = l.o.Worker.Inspect(ctx, l.src.Archive); err != nil {
+		return unreadable(err)
+	}
+	l.out.Name, l.out.Version = clean(l.chart.Facts.Name), clean(l.chart.Facts.Version)
+	if l.files, err = chart.Files(l.src.Archive); err != nil {
+		return unreadable(err)
+	}
+	loaded, err := chart.Load(l.src.Archive)
+	if err != nil {
+		return unreadable(err)
+	}
+	l.text = map[string]string{}
+	for _, f := range l.files {
+		l.text[f.Name] = string(f.Data)
+	}
+	sources := render.Sources(loaded)
+	s := &subject{
+		facts: l.chart, files: l.text, chart: loaded, document: newSchemaDoc(l.chart.Schema),
+		yaml: newYAMLDoc([]byte(l.text[valuesFile])), reads: readsOf(sources), f: l.f,
+	}
+	if l.chart.SchemaError == "" {
+		if s.schema, err = inputs.Parse(l.chart.Schema); err != nil {
+			return err // the worker has parsed it
+		}
+	}
+	s.judge()
+	calls(sources, l.f)
+	if l.chart.SchemaError != "" {
+		l.guard(nil, true, static, platformKeys())
+		return nil
+	}
+	l.space = newSpace(s.schema, loaded.Defaults)
+	return l.render(ctx, s)
+}
+
+// The platforms that charts are rendered for: one with every default, and one that has nothing in common with it.
+func otherPlatform() map[string]any {
+	return map[string]any{
+		"namespace": "zs-other", "hostname": "zs-other.example.net", "issuer": "https://id.zs-other.example.net/oidc",
+		"issuerHostAliasIP": "192.0.2.77", "imagePullSecrets": []any{"zs-other-pull"}, "partOf": "zs-other-addons",
+		"events": map[string]any{"brokers": "zs-broker.example.net:19093", "topicPrefix": "zs-other.", "tlsSecret": "zs-other-tls"},
+		"media":  map[string]any{"claimName": "zs-other-media"},
+	}
+}
+
+// render renders the chart in all the ways there are room for, and judges what comes out.
+func (l *linter) render(ctx context.Context, s *subject) error {
+	platform := platformKeys()
+	room := max(l.o.MaxRenders-extraRenders, 1)
+	files := l.valueFiles()
+	l.rows, l.more = l.space.rows(max(room-len(files), 1))
+	l.rows = append(l.rows, files...)
+	l.all = len(l.rows)
+	if l.o.MaxRenders > extraRenders {
+		l.all += extraRenders
+	}
+	var base *worker.Result
+	var baseGiven given
+	for i, r := range l.rows {
+		g := l.space.give(r, l.space.made)
+		result, err := l.one(ctx, l.src.Archive, g, platform, i, s)
+		if err != nil {
+			return err
+		}
+		if result == nil {
+			if i == 0 && len(g.missing) > 0 {
+				l.f.add(Finding{Rule: "not-rendered", File: schemaFile, Message: "no value could be made up for " + strings.Join(g.missing, ", ")}, static)
+			}
+			continue
+		}
+		l.warnings(result.Warnings, i)
+		l.judgeObjects(result.Objects, g, i)
+		l.guard(result.Objects, false, i, platform)
+		if base == nil {
+			base, baseGiven = result, g
+		}
+	}
+	if base == nil {
+		l.guard(nil, true, static, platform)
+		if l.skip == len(l.rows) && len(l.f.rows) >= 0 {
+			l.f.add(Finding{Rule: "not-rendered", File: schemaFile, Message: "the schema accepts none of the values that were made up"}, static)
+		}
+		return nil
+	}
+	l.images(base.Objects)
+	if err := l.helm(baseGiven, s, platform); err != nil {
+		return err
+	}
+	if l.o.MaxRenders <= extraRenders {
+		return nil
+	}
+	if err := l.extra(ctx, base, baseGiven, s, platform); err != nil {
+		return err
+	}
+	return l.against(ctx, s, base, platform)
+}
+
+// extraRenders are those besides the sets of values: for another platform, with other secrets, as another version.
+const extraRenders = 3
+
+// one renders one set of values. There is no result when the values, or what comes of them, are refused.
+func (l *linter) one(ctx context.Context, a *chart.Archive, g given, platform map[string]any, number int, s *subject) (*worker.Result, error) {
+	job := g.job(l.name(), platform)
+	result, err := l.o.Worker.Render(ctx, a, job)
+	l.out.Renders++
+	if l.o.Progress != nil {
+		l.o.Progress(l.out.Renders, max(l.all, l.out.Renders))
+	}
+	var over *worker.Overrun
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case errors.As(err, &over):
+		l.f.add(Finding{Rule: "render-fails", Message: "rendering the chart was stopped: " + over.What}, number)
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case len(result.ValuesErrors) == 0:
+		return result, nil
+	}
+	job.ValidateOnly = true
+	valid, err := l.o.Worker.Render(ctx, a, job)
+	if err != nil {
+		return nil, err
+	}
+	if len(valid.ValuesErrors) > 0 { // not what an admin may give
+		l.skip++
+		if number >= 0 && number < len(l.rows) && l.rows[number].file != "" {
+			l.f.add(Finding{
+				Rule: "not-rendered", File: l.rows[number].file, Severity: Error,
+				Message: "the schema refuses these values: " + strings.Join(valid.ValuesErrors, "; "),
+			}, static)
+		}
+		return nil, nil
+	}
+	for _, problem := range result.ValuesErrors {
+		l.f.add(l.problem(problem), number)
+	}
+	return nil, nil
+}
+
+// problem is a finding of a sentence of the renderer's, with its place.
+func (l *linter) problem(text string) Finding {
+	one := Finding{Rule: "render-fails", Message: text}
+	if rest, ok := strings.CutPrefix(text, "template error at "); ok {
+		file := rest
+		if i := strings.IndexByte(rest, ':'); i >= 0 {
+			file = rest[:i]
+			_, _ = fmt.Sscanf(rest[i:], ":%d:%d", &one.Line, &one.Column)
+		}
+		one.File = strings.TrimPrefix(file, l.chart.Facts.Name+"/")
+	} else if rest, ok := strings.CutPrefix(text, "template error in "); ok {
+		one.File = strings.TrimPrefix(rest, l.chart.Facts.Name+"/")
+	} else if file, _, ok := strings.Cut(text, ": "); ok && l.text[file] != "" {
+		one.File = file
+	}
+	return one
+}
+
+// name is the addon's.
+func (l *linter) name() string {
+	name := strings.ToLower(l.chart.Facts.Name)
+	if chart.CheckName(name) != nil {
+		return "addon"
+	}
+	return name
+}
+
+// valueFiles are the rows of ci/*values.yaml, in name order.
+func (l *linter) valueFiles() []row {
+	texts := map[string]string{}
+	for name, text := range l.text {
+		texts[name] = text
+	}
+	for name, text := range l.src.Extra {
+		texts[name] = string(text)
+	}
+	var out []row
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		if dir, file, ok := strings.Cut(name, "/"); !ok || dir != "ci" || !strings.HasSuffix(file, "values.yaml") || strings.Contains(file, "/") {
+			continue
+		}
+		tree, err := values.Decode([]byte(texts[name]))
+		if err != nil {
+			l.f.add(Finding{Rule: "not-rendered", File: name, Severity: Error, Message: "the file cannot be read as values: " + err.Error()}, static)
+			continue
+		}
+		out = append(out, row{picks: make([]int, len(l.space.params)), file: name, tree: tree})
+	}
+	return out
+}
+
+// warnings are what a render says that changes each time.
+func (l *linter) warnings(all []string, number int) {
+	for _, text := range all {
+		if strings.Contains(text, ": the template calls ") { // told with its column
+			continue
+		}
+		one := Finding{Rule: "not-deterministic", Message: text}
+		if i := strings.LastIndex(text, " ("); i >= 0 && strings.HasSuffix(text, ")") {
+			one.File, one.Message = text[i+2:len(text)-1], text[:i]
+		}
+		if object, _, ok := strings.Cut(one.Message, " "); ok && strings.Contains(object, "/") {
+			one.Object = strings.TrimSuffix(object, ":")
+		}
+		l.f.add(one, number)
+	}
+}
+
+// helm runs Helm's own lint on values that were accepted.
+func (l *linter) helm(g given, s *subject, platform map[string]any) error {
+	layers := values.Layers{
+		Defaults: s.chart.Defaults, Subcharts: s.chart.Subcharts, Generated: g.generated, Spec: g.spec, From: g.from, Platform: platform,
+	}
+	all, err := render.HelmLint(l.name(), l.files, layers.Merged(), "zaentrum")
+	if err != nil {
+		return err
+	}
+	for _, h := range all {
+		l.f.add(Finding{Rule: "helm-lint", Severity: Severity(h.Severity), File: h.File, Message: h.What}, static)
+	}
+	return nil
+}
+
+// finish puts the report together.
+func (l *linter) finish() {
+	with := func([]int) []string { return nil }
+	if l.space != nil {
+		with = func(at []int) []string { return l.space.shows(l.rows, at) }
+		l.out.Space = spaceText(l.out.Renders, len(l.rows), l.skip, l.more)
+	}
+	for _, one := range exceptions(l.src, l.text, l.f) {
+		l.f.add(one, static)
+	}
+	for _, one := range l.f.sorted(with) {
+		if l.f.ignored[one.key()] {
+			l.out.Ignored++
+			continue
+		}
+		l.out.Findings = append(l.out.Findings, one)
+	}
+}
+
+// setOf finds objects of one kind.
+func setOf(set manifest.Set, kind string) []manifest.Object {
+	var out []manifest.Object
+	for _, o := range set {
+		if o.ID().Kind == kind {
+			out = append(out, o)
+		}
+	}
+	return out
+}

@@ -1,0 +1,212 @@
+package lint
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"regexp/syntax"
+	"strconv"
+	"strings"
+
+	"zaentrum.io/zae/internal/inputs"
+	"zaentrum.io/zae/internal/values"
+)
+
+// maker makes up values. Those of another salt are others, as far as the schema lets them.
+type maker struct {
+	schema *inputs.Schema
+	salt   string
+}
+
+// sentinel is a text that is found again wherever it goes: letters and digits, of either case.
+func (m maker) sentinel(path string) string {
+	sum := sha256.Sum256([]byte("zae lint\x00" + m.salt + "\x00" + path))
+	return "Zs" + hex.EncodeToString(sum[:])[:16] + "Qx"
+}
+
+// generated stands for what the operator would generate.
+func (m maker) generated(in inputs.Input) string {
+	sum := sha256.Sum256([]byte("zae lint\x00" + m.salt + "\x00" + in.Path))
+	text, err := values.Generate(in.Generate, strings.NewReader(string(sum[:])))
+	if err != nil {
+		return base64.StdEncoding.EncodeToString(sum[:])
+	}
+	return text
+}
+
+// value makes up a value that the schema takes at the input's path.
+func (m maker) value(in inputs.Input) (any, bool) {
+	for _, v := range m.candidates(in) {
+		if m.accepts(in, v) {
+			return v, true
+		}
+	}
+	return nil, false
+}
+
+// accepts tells whether the schema has nothing against a value where it stands.
+func (m maker) accepts(in inputs.Input, v any) bool {
+	tree := map[string]any{}
+	values.Set(tree, strings.Split(in.Path, "."), v)
+	for _, problem := range m.schema.Validate(tree) {
+		if strings.HasPrefix(problem, in.Path+":") {
+			return false
+		}
+	}
+	return true
+}
+
+func (m maker) candidates(in inputs.Input) []any {
+	out := append([]any(nil), in.Enum...)
+	switch in.Type {
+	case inputs.TypeBoolean:
+		return append(out, true, false)
+	case inputs.TypeInteger, inputs.TypeNumber:
+		for _, n := range []string{in.Minimum.String(), in.Maximum.String(), in.MultipleOf.String(), "1", "0", "8080", "100"} {
+			if v, ok := number(n, in.Type); ok {
+				out = append(out, v)
+			}
+		}
+		for _, beside := range []struct {
+			bound string
+			by    float64
+		}{{in.ExclusiveMinimum.String(), 1}, {in.ExclusiveMaximum.String(), -1}} {
+			if f, err := strconv.ParseFloat(beside.bound, 64); err == nil {
+				v, ok := number(strconv.FormatFloat(f+beside.by, 'f', -1, 64), in.Type)
+				if ok {
+					out = append(out, v)
+				}
+			}
+		}
+		return out
+	case inputs.TypeString:
+		for _, text := range m.texts(in) {
+			out = append(out, fit(text, in))
+		}
+		return out
+	default:
+		s := m.sentinel(in.Path)
+		if in.Default != nil {
+			out = append(out, in.Default)
+		}
+		return append(out, []any{}, map[string]any{}, []any{s}, map[string]any{"zae": s}, s, int64(1), true)
+	}
+}
+
+func number(text, kind string) (any, bool) {
+	if i, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return i, true
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	return f, err == nil && kind == inputs.TypeNumber
+}
+
+// texts are the strings to try, the most telling first.
+func (m maker) texts(in inputs.Input) []string {
+	s := m.sentinel(in.Path)
+	host := strings.ToLower(s) + ".example.org"
+	var out []string
+	switch in.Format {
+	case "uri", "iri", "uri-reference", "iri-reference":
+		out = append(out, "https://"+host+"/"+s)
+	case "email", "idn-email":
+		out = append(out, s+"@example.org")
+	case "hostname", "idn-hostname":
+		out = append(out, host)
+	case "ipv4":
+		out = append(out, "192.0.2.17")
+	case "ipv6":
+		out = append(out, "2001:db8::17")
+	case "date-time":
+		out = append(out, "2021-01-02T03:04:05Z")
+	case "date":
+		out = append(out, "2021-01-02")
+	case "time":
+		out = append(out, "03:04:05Z")
+	case "uuid":
+		out = append(out, "5b3ce2a1-0d4f-4c57-9a51-"+strings.Repeat("0", 12))
+	}
+	if in.Pattern != "" {
+		out = append(out, s, strings.ToLower(s), "https://"+host, "postgres://"+s+"@"+host+"/zae", host, host+":8080", "1Gi", "100m", "30s", "1")
+		if text, ok := matching(in.Pattern); ok {
+			out = append(out, text)
+		}
+	}
+	out = append(out, s)
+	if text, ok := in.Default.(string); ok {
+		out = append(out, text)
+	}
+	return out
+}
+
+// fit makes a text as long as the schema wants it.
+func fit(text string, in inputs.Input) string {
+	if least, err := strconv.Atoi(in.MinLength.String()); err == nil && least > len(text) && least < 1<<16 {
+		text += strings.Repeat("x", least-len(text))
+	}
+	if most, err := strconv.Atoi(in.MaxLength.String()); err == nil && most >= 0 && most < len(text) {
+		text = text[:most]
+	}
+	return text
+}
+
+// matching makes a text that a pattern takes, for the patterns that are plain enough.
+func matching(pattern string) (string, bool) {
+	re, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return "", false
+	}
+	var b strings.Builder
+	ok := match(re.Simplify(), &b)
+	return b.String(), ok
+}
+
+const maxMatch = 4096
+
+func match(re *syntax.Regexp, b *strings.Builder) bool {
+	if b.Len() > maxMatch {
+		return false
+	}
+	switch re.Op {
+	case syntax.OpLiteral:
+		b.WriteString(string(re.Rune))
+	case syntax.OpCharClass:
+		b.WriteRune(pick(re.Rune))
+	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
+		b.WriteByte('x')
+	case syntax.OpCapture, syntax.OpConcat:
+		for _, sub := range re.Sub {
+			if !match(sub, b) {
+				return false
+			}
+		}
+	case syntax.OpPlus:
+		return match(re.Sub[0], b)
+	case syntax.OpRepeat:
+		for range re.Min {
+			if !match(re.Sub[0], b) {
+				return false
+			}
+		}
+	case syntax.OpAlternate:
+		return match(re.Sub[0], b)
+	case syntax.OpNoMatch:
+		return false
+	}
+	return true
+}
+
+// pick is a letter or digit of a class, if it has one.
+func pick(ranges []rune) rune {
+	for _, r := range "a0A1-_." {
+		for i := 0; i+1 < len(ranges); i += 2 {
+			if ranges[i] <= r && r <= ranges[i+1] {
+				return r
+			}
+		}
+	}
+	if len(ranges) > 0 {
+		return ranges[0]
+	}
+	return 'x'
+}

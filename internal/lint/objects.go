@@ -1,0 +1,196 @@
+package lint
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"zaentrum.io/zae/internal/guard"
+	"zaentrum.io/zae/internal/manifest"
+	"zaentrum.io/zae/internal/values"
+)
+
+// guard runs the guardrails on what a render came to.
+func (l *linter) guard(set manifest.Set, notRendered bool, number int, platform map[string]any) {
+	f := guard.Facts{
+		Addon: l.name(), Namespace: text(platform, "namespace"),
+		Chart: guard.ChartFacts{
+			APIVersion: l.chart.APIVersion, Type: l.chart.Type, Annotations: l.chart.Facts.Annotations, CRDs: l.chart.CRDs,
+		},
+		Objects: set, NotRendered: notRendered,
+		MediaClaim: text(platform, "media", "claimName"), EventsTLSSecret: text(platform, "events", "tlsSecret"),
+	}
+	if list, ok := values.Get(platform, []string{"imagePullSecrets"}); ok {
+		names, _ := list.([]any)
+		for _, n := range names {
+			if s, ok := n.(string); ok {
+				f.ImagePullSecrets = append(f.ImagePullSecrets, s)
+			}
+		}
+	}
+	for _, g := range guard.Check(f) {
+		one := Finding{Rule: g.Rule, Severity: severityOf(g.Level), File: g.Source, Path: g.Path, Message: g.What}
+		if g.Kind != guard.ChartKind {
+			one.Object = g.Kind + "/" + g.Name
+		}
+		at := l.locate(g.Source, g.Path)
+		one.Line, one.Column = at.line, at.column
+		l.f.add(one, number)
+	}
+}
+
+func text(tree map[string]any, path ...string) string {
+	v, _ := values.Get(tree, path)
+	s, _ := v.(string)
+	return s
+}
+
+var lastKey = regexp.MustCompile(`([A-Za-z][A-Za-z0-9]*)(?:\[[0-9]+\])*$`)
+
+// locate is where a template writes a field: its last name is there exactly once as a key.
+func (l *linter) locate(file, path string) position {
+	m := lastKey.FindStringSubmatch(path)
+	source := l.text[file]
+	if m == nil || source == "" {
+		return position{}
+	}
+	key := regexp.MustCompile(`(?m)^[ \t]*(?:- +)?(` + regexp.QuoteMeta(m[1]) + `)[ \t]*:`)
+	if found := key.FindAllStringSubmatchIndex(source, 2); len(found) == 1 {
+		return positionAt(source, found[0][2])
+	}
+	return position{}
+}
+
+// finding is one of an object, at a field.
+func (l *linter) finding(rule string, o manifest.Object, path, message string, number int) {
+	one := Finding{Rule: rule, File: o.Source, Object: o.ID().String(), Path: path, Message: message}
+	at := l.locate(o.Source, path)
+	one.Line, one.Column = at.line, at.column
+	l.f.add(one, number)
+}
+
+// leaf is a text of an object, or a key, with the field's path.
+type leaf struct {
+	path string
+	text string
+	// key tells that it is one of the names at the path.
+	key bool
+	// data tells that it is a value of a Secret's data.
+	data bool
+	// checksum tells that it is an annotation that is there to change.
+	checksum bool
+}
+
+// leaves are all texts of an object, keys included, in a fixed order.
+func leaves(o manifest.Object) []leaf {
+	var out []leaf
+	secret := o.ID().Kind == "Secret"
+	var walk func(path string, v any, data, checksum bool)
+	walk = func(path string, v any, data, checksum bool) {
+		switch v := v.(type) {
+		case map[string]any:
+			for _, key := range slices.Sorted(maps.Keys(v)) {
+				at := strings.TrimPrefix(path+"."+key, ".")
+				if strings.ContainsAny(key, "./ ") {
+					at = path + "[" + key + "]"
+				}
+				if len(key) >= shortestSecret {
+					out = append(out, leaf{path: path, text: key, key: true})
+				}
+				annotation := strings.HasSuffix(path, "annotations") && (strings.Contains(key, "checksum") || strings.Contains(key, "hash"))
+				walk(at, v[key], data || secret && path == "" && (key == "data" || key == "stringData"), checksum || annotation)
+			}
+		case []any:
+			for i, item := range v {
+				walk(path+"["+strconv.Itoa(i)+"]", item, data, checksum)
+			}
+		case string:
+			out = append(out, leaf{path: path, text: v, data: data, checksum: checksum})
+		case nil:
+		default:
+			out = append(out, leaf{path: path, text: fmt.Sprint(v), data: data, checksum: checksum})
+		}
+	}
+	walk("", map[string]any(o.Tree), false, false)
+	return out
+}
+
+// judgeObjects looks at what one set of values renders.
+func (l *linter) judgeObjects(set manifest.Set, g given, number int) {
+	l.leaks(set, g, number)
+	for _, o := range set {
+		l.annotations(o, number)
+		if o.ID().Kind == "Job" {
+			l.job(o, number)
+		}
+	}
+}
+
+// annotations tells of Helm's.
+func (l *linter) annotations(o manifest.Object, number int) {
+	v, _ := values.Get(o.Tree, []string{"metadata", "annotations"})
+	all, _ := v.(map[string]any)
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		name, ok := strings.CutPrefix(key, "helm.sh/")
+		if !ok {
+			continue
+		}
+		path := "metadata.annotations[" + key + "]"
+		at := position{}
+		if source := l.text[o.Source]; strings.Count(source, key) == 1 {
+			at = positionAt(source, strings.Index(source, key))
+		}
+		one := Finding{Rule: "helm-annotation", File: o.Source, Line: at.line, Column: at.column, Object: o.ID().String(), Path: path, Message: "the annotation " + key + " does nothing here"}
+		switch name {
+		case "hook":
+			one.Rule, one.Message = "hook", "the hook is applied as an ordinary object, on every reconcile"
+		case "hook-weight", "hook-delete-policy":
+			if _, hook := all["helm.sh/hook"]; hook {
+				continue // told with the hook
+			}
+		}
+		l.f.add(one, number)
+	}
+}
+
+// job tells of what keeps a Job from running twice.
+func (l *linter) job(o manifest.Object, number int) {
+	spec, _ := o.Tree["spec"].(map[string]any)
+	if _, ok := spec["ttlSecondsAfterFinished"]; ok {
+		l.finding("job-runs-again", o, "spec.ttlSecondsAfterFinished", "is taken out, so that a finished Job stays", number)
+	}
+	if spec["backoffLimit"] == int64(0) {
+		l.finding("job-runs-again", o, "spec.backoffLimit", "is 0: one failure and the addon stays degraded until the Job changes", number)
+	}
+}
+
+// images tells of images that may change unseen, unless a guardrail does.
+func (l *linter) images(set manifest.Set) {
+	for _, r := range guard.Rules() {
+		if strings.Contains(r.ID, "image") && r.ID != "image-not-pinned" {
+			return
+		}
+	}
+	for _, o := range set {
+		if kind := o.ID().Kind; kind != "Deployment" && kind != "Job" {
+			continue
+		}
+		for _, leaf := range leaves(o) {
+			if !imagePath.MatchString(leaf.path) || strings.Contains(leaf.text, "@") {
+				continue
+			}
+			_, tag, tagged := strings.Cut(leaf.text[strings.LastIndexByte(leaf.text, '/')+1:], ":")
+			switch {
+			case !tagged || tag == "":
+				l.finding("image-not-pinned", o, leaf.path, "the image has no tag", 0)
+			case tag == "latest":
+				l.finding("image-not-pinned", o, leaf.path, "the image's tag is latest", 0)
+			}
+		}
+	}
+}
+
+var imagePath = regexp.MustCompile(`^spec\.template\.spec\.(?:initContainers|containers)\[[0-9]+\]\.image$`)

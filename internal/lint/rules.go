@@ -1,0 +1,279 @@
+package lint
+
+import (
+	"zaentrum.io/zae/internal/guard"
+)
+
+// Severity is how much a finding matters.
+type Severity string
+
+// The severities.
+const (
+	Error   Severity = "error"   // the addon does not work, or not safely
+	Warning Severity = "warning" // it is hardly meant like this
+	Info    Severity = "info"    // good to know
+)
+
+func (s Severity) rank() int {
+	switch s {
+	case Error:
+		return 0
+	case Warning:
+		return 1
+	default:
+		return 2
+	}
+}
+
+// Rule is one thing that authors are told about. Its text is the catalogue.
+type Rule struct {
+	ID       string   `json:"id"`    // permanent, kebab-case
+	Title    string   `json:"title"` // what must hold, in a few words
+	Severity Severity `json:"severity"`
+	Why      string   `json:"why"`
+	Fix      string   `json:"fix"` // the way out, for the author of the chart
+	// Fixed tells that no .zaelint.yaml silences it.
+	Fixed bool `json:"fixed,omitempty"`
+	// Guardrail tells that the operator judges by it too.
+	Guardrail bool `json:"guardrail,omitempty"`
+}
+
+// Rules is the table of what is found for authors besides the guardrails, in report order. Ids are permanent:
+// people and scripts refer to them, and none is a guardrail's.
+func Rules() []Rule {
+	return []Rule{
+		// The chart as a whole.
+		{
+			ID: "chart-unreadable", Title: "the chart can be loaded", Severity: Error, Fixed: true,
+			Why: "A chart that cannot be loaded can be neither rendered nor judged.",
+			Fix: "Correct what the message names; then the rest is looked at.",
+		},
+		{
+			ID: "addon-name", Title: "the chart's name can be the addon's", Severity: Error,
+			Why: "The addon is called as the chart is, unless somebody says otherwise: at most 40 lower-case letters, digits and -.",
+			Fix: "Rename the chart, and the service in the addon's manifest with it.",
+		},
+		{
+			ID: "helm-lint", Title: "helm lint passes", Severity: Warning,
+			Why: "An addon chart is an ordinary Helm chart, and Helm's own check should have nothing to say. Each finding has the severity that Helm gives it.",
+			Fix: "Run helm lint on the chart with the values an admin would give, and follow it.",
+		},
+
+		// The schema.
+		{
+			ID: "schema-invalid", Title: "the schema is valid draft-07 with local references", Severity: Error, Fixed: true,
+			Why: "With a schema that cannot be used, nothing can be installed. References to files and URLs are never fetched.",
+			Fix: "Correct values.schema.json at the place the message names.",
+		},
+		{
+			ID: "schema-dialect", Title: "the schema says that it is draft-07", Severity: Warning,
+			Why: "It is read as draft-07 whatever it says, while plain Helm goes by what it says.",
+			Fix: `Write "$schema": "http://json-schema.org/draft-07/schema#".`,
+		},
+		{
+			ID: "closed-root", Title: "a closed root knows the platform's block", Severity: Warning,
+			Why: "The operator leaves the key zaentrum out when it validates; plain Helm does not, and refuses it.",
+			Fix: "Declare the property zaentrum, or allow additional properties at the root.",
+		},
+		{
+			ID: "no-schema", Title: "values that are read are declared", Severity: Info,
+			Why: "Without values.schema.json there is no install form and nothing is validated.",
+			Fix: "Declare what an admin should give in values.schema.json.",
+		},
+		{
+			ID: "input-unused", Title: "every input is read", Severity: Warning,
+			Why: "An input that no template reads is asked for and does nothing.",
+			Fix: "Read it in a template, or take it out of values.schema.json.",
+		},
+		{
+			ID: "undeclared-default", Title: "values.yaml holds declared inputs", Severity: Warning,
+			Why: "A value that the schema does not declare is in no form, and nothing says what it may be.",
+			Fix: "Declare it in values.schema.json, or write it into the template.",
+		},
+		{
+			ID: "undeclared-value", Title: "templates read declared values", Severity: Warning,
+			Why: "Neither the schema nor values.yaml has the value: it is a slip of the pen, or an input that nobody is asked for.",
+			Fix: "Correct the path, or declare the input in values.schema.json.",
+		},
+		{
+			ID: "unknown-platform-value", Title: "templates read platform values that there are", Severity: Warning,
+			Why: "The platform hands over a fixed set of keys under zaentrum; another one is always empty.",
+			Fix: "Use one of the keys of the contract.",
+		},
+		{
+			ID: "required-may-be-empty", Title: "a required string cannot be empty", Severity: Warning,
+			Why: "required asks only that the key exists: an empty string passes.",
+			Fix: `Add "minLength": 1, a pattern or an enum, or give it a default in values.yaml.`,
+		},
+		{
+			ID: "secret-default", Title: "values.yaml holds no secret or generated input", Severity: Error,
+			Why: "A secret default is the same secret on every instance; a generated input needs none.",
+			Fix: "Take it out of values.yaml.",
+		},
+		{
+			ID: "secret-lost", Title: "writeOnly and generators are where they count", Severity: Error,
+			Why: "A secret that is not recognized as one is stored and shown like any other value; a generator that is not recognized makes nothing.",
+			Fix: "Put writeOnly and x-zaentrum-generate on a string property of an object, not beside $ref and not in a list or map.",
+		},
+		{
+			ID: "input-name", Title: "input names are letters, digits, _ and -", Severity: Warning,
+			Why: "Inputs are addressed by dotted path, in flags, keys and resources; other letters get in the way, and a dot makes the input unreachable.",
+			Fix: "Rename the property.",
+		},
+		{
+			ID: "input-path", Title: "input paths are of at most 250 characters", Severity: Warning,
+			Why: "The path is a key in a Secret, which has no longer ones.",
+			Fix: "Nest less, or use shorter names.",
+		},
+		{
+			ID: "yaml11-key", Title: "no key that YAML 1.1 reads as a boolean", Severity: Warning,
+			Why: "Helm reads bare on, off, yes, no, y and n as true and false, keys included; JSON and this platform do not.",
+			Fix: "Rename the key, or quote it wherever it is written.",
+		},
+		{
+			ID: "default-differs", Title: "defaults of schema and values.yaml agree", Severity: Warning,
+			Why: "The form starts from the schema's default, which Helm never applies; everybody else gets what values.yaml says.",
+			Fix: "Write the same default in both, or in none.",
+		},
+
+		// What is rendered.
+		{
+			ID: "render-fails", Title: "whatever the schema allows renders", Severity: Error, Fixed: true,
+			Why: "Values that the schema accepts are what an admin may give. Where templates ask for more, the schema should say it.",
+			Fix: "Correct the template, or let the schema require or refuse what the template cannot do without.",
+		},
+		{
+			ID: "not-rendered", Title: "values can be made up for the chart", Severity: Warning,
+			Why: "What is rendered cannot be judged without values that the schema accepts, and none could be made up.",
+			Fix: "Add a file ci/NAME-values.yaml with values an admin would give.",
+		},
+		{
+			ID: "not-deterministic", Title: "the same values render the same objects", Severity: Error,
+			Why: "The chart is rendered every few minutes; what changes each time is applied each time, and pods roll.",
+			Fix: "Make random values generated inputs (x-zaentrum-generate), and leave times out.",
+		},
+		{
+			ID: "random-function", Title: "no random functions", Severity: Warning,
+			Why: "rand*, uuidv4, gen*, htpasswd and their kind give another value each time the chart is rendered.",
+			Fix: "Declare a generated input: \"x-zaentrum-generate\": \"random-base64-32\".",
+		},
+		{
+			ID: "reads-clock", Title: "no template reads the clock", Severity: Warning,
+			Why: "What it renders changes with time, and with it the objects.",
+			Fix: "Leave now and ago out.",
+		},
+		{
+			ID: "lookup", Title: "no lookups", Severity: Warning,
+			Why: "Charts are rendered without a cluster, so lookup finds nothing, ever.",
+			Fix: "Leave lookup out; keep a value as a generated input.",
+		},
+		{
+			ID: "hard-coded-platform", Title: "platform facts come from the platform", Severity: Warning,
+			Why: "A hostname, issuer, broker, namespace or claim that is written into the chart is wrong on another instance.",
+			Fix: "Take it from .Values.zaentrum.",
+		},
+		{
+			ID: "secret-leak", Title: "secrets stay in Secrets", Severity: Error,
+			Why: "A secret input outside of a Secret's data is readable by everybody who may read the object, and shown in plans.",
+			Fix: "Put it into a Secret the chart renders, and refer to it with secretKeyRef or a volume.",
+		},
+		{
+			ID: "secret-derived", Title: "nothing outside of a Secret depends on a secret", Severity: Warning,
+			Why: "A field that changes with a secret says something about it, even when the secret itself is not seen there.",
+			Fix: "Move what is made of the secret into a Secret. Annotations with a checksum need not be: pods roll by themselves.",
+		},
+		{
+			ID: "hook", Title: "hooks are plain objects", Severity: Info,
+			Why: "Every hook but a test is applied as an ordinary object on every reconcile, without order, weight or delete policy.",
+			Fix: "Make sure that it may be there all the time; order by waiting inside pods.",
+		},
+		{
+			ID: "helm-annotation", Title: "annotations of Helm's do nothing", Severity: Info,
+			Why: "There is no Helm release: resource policies and the like have no effect, and removing the addon removes the object.",
+			Fix: "Leave the annotation out for the operator; it does no harm.",
+		},
+		{
+			ID: "job-runs-again", Title: "Jobs can run more than once", Severity: Info,
+			Why: "A Job whose pod template changes, with a new image or new values, is deleted and run again; finished Jobs stay.",
+			Fix: "Write the Job so that a step already done is skipped; leave ttlSecondsAfterFinished out, and let it try again.",
+		},
+		{
+			ID: "selector-changes", Title: "selectors stay the same from version to version", Severity: Error,
+			Why: "A Deployment's selector cannot be changed: the cluster refuses the upgrade.",
+			Fix: "Leave version and app version out of selectors; app.kubernetes.io/name and a component are enough.",
+		},
+		{
+			ID: "name-changes", Title: "names stay the same from version to version", Severity: Warning,
+			Why: "An object with a new name is a new object: the old one is deleted, a claim with its data.",
+			Fix: "Leave version and app version out of names.",
+		},
+		{
+			ID: "image-not-pinned", Title: "images are of one version", Severity: Warning,
+			Why: "An image without a tag, or with latest, changes without a plan.",
+			Fix: "Name a version, such as the chart's appVersion, or a digest.",
+		},
+
+		// Against the previous version.
+		{
+			ID: "input-removed", Title: "inputs of the version before are still there", Severity: Warning,
+			Why: "What was given for it is refused or does nothing after the upgrade.",
+			Fix: "Keep the input, or say in the release notes what takes its place.",
+		},
+		{
+			ID: "input-newly-required", Title: "an upgrade asks for nothing new", Severity: Warning,
+			Why: "An upgrade stops until somebody gives the value.",
+			Fix: "Give it a default in values.yaml, or do not require it.",
+		},
+		{
+			ID: "immutable-field", Title: "no field changes that cannot be changed", Severity: Error,
+			Why: "The cluster refuses the upgrade.",
+			Fix: "Keep the field as it was, or give the object a new name.",
+		},
+		{
+			ID: "claim-deleted", Title: "claims of the version before are still there", Severity: Warning,
+			Why: "A claim that is no longer rendered is deleted, and with it, depending on the storage class, its data.",
+			Fix: "Keep the claim under its name.",
+		},
+
+		// The list of exceptions itself.
+		{
+			ID: "ignore-invalid", Title: ".zaelint.yaml is valid", Severity: Error, Fixed: true,
+			Why: "Each entry names a rule and a reason; guardrails that refuse cannot be ignored, since the operator does not.",
+			Fix: "ignore: [{rule: ID, file: templates/x.yaml, reason: why this is right here}]; file may be left out.",
+		},
+		{
+			ID: "ignore-unused", Title: "every exception is needed", Severity: Warning, Fixed: true,
+			Why: "An entry that ignores nothing will hide the next finding.",
+			Fix: "Remove the entry from .zaelint.yaml.",
+		},
+	}
+}
+
+// Catalogue are the guardrails and the rules for authors, as one table in report order.
+func Catalogue() []Rule {
+	var out []Rule
+	for _, r := range guard.Rules() {
+		out = append(out, Rule{
+			ID: r.ID, Title: r.Title, Severity: severityOf(r.Level), Why: r.Why, Fix: r.Fix,
+			Fixed: r.Level == guard.Refuse, Guardrail: true,
+		})
+	}
+	return append(out, Rules()...)
+}
+
+func severityOf(l guard.Level) Severity {
+	if l == guard.Refuse {
+		return Error
+	}
+	return Warning
+}
+
+// RuleByID finds a rule of the catalogue.
+func RuleByID(id string) (Rule, bool) {
+	for _, r := range Catalogue() {
+		if r.ID == id {
+			return r, true
+		}
+	}
+	return Rule{}, false
+}

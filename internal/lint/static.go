@@ -1,0 +1,308 @@
+package lint
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"zaentrum.io/zae/api/v1alpha1"
+	"zaentrum.io/zae/internal/chart"
+	"zaentrum.io/zae/internal/inputs"
+	"zaentrum.io/zae/internal/values"
+	"zaentrum.io/zae/internal/worker"
+)
+
+// subject is the chart that is looked at, with what is known of it before it is rendered.
+type subject struct {
+	facts    *worker.Chart
+	files    map[string]string
+	chart    *chart.Chart
+	schema   *inputs.Schema // nil when there is none or it cannot be used
+	document *schemaDoc
+	yaml     *yamlDoc
+	reads    *reads
+	f        *found
+}
+
+// maxInputPath is the longest path of an input (contract §1).
+const maxInputPath = 250
+
+// judge finds what needs no rendering.
+func (s *subject) judge() {
+	if chart.CheckName(strings.ToLower(s.chart.Name)) != nil {
+		s.add(Finding{Rule: "addon-name", File: chartFile, Message: "the chart's name is no name of an addon"}, position{})
+	}
+	s.yaml11()
+	if s.facts.SchemaError != "" {
+		at := position{}
+		for _, word := range strings.Fields(s.facts.SchemaError) {
+			if word := strings.Trim(word, ":,"); strings.HasPrefix(word, "#") {
+				at = s.document.place(s.document.pointer(word))
+				break
+			}
+		}
+		s.add(Finding{Rule: "schema-invalid", File: schemaFile, Message: s.facts.SchemaError}, at)
+		return
+	}
+	s.schemaWarnings()
+	s.lostKeywords()
+	for _, in := range s.schema.Inputs() {
+		s.input(in)
+	}
+	s.declared()
+	s.read()
+}
+
+func (s *subject) add(one Finding, at position) {
+	one.Line, one.Column = at.line, at.column
+	s.f.add(one, static)
+}
+
+func (s *subject) placeOf(in inputs.Input) position {
+	if in.Unaddressable {
+		return position{}
+	}
+	return s.document.place(s.document.property(strings.Split(in.Path, ".")))
+}
+
+// schemaWarnings are what package inputs tells of the schema, each under a rule.
+func (s *subject) schemaWarnings() {
+	for _, w := range s.facts.SchemaWarnings {
+		rule := "secret-lost"
+		switch {
+		case w.Place == "#/$schema":
+			rule = "schema-dialect"
+		case w.Place == "#/additionalProperties":
+			rule = "closed-root"
+		case strings.HasPrefix(w.What, "no dotted path"):
+			rule = "input-name"
+		case strings.HasPrefix(w.What, "the path is too long"):
+			continue // told of every input
+		}
+		at := s.document.place(s.document.pointer(w.Place))
+		if !strings.HasPrefix(w.Place, "#") {
+			at = s.document.place(s.document.property(strings.Split(w.Place, ".")))
+		}
+		s.add(Finding{Rule: rule, File: schemaFile, Path: w.Place, Message: w.What, Fix: w.Fix}, at)
+	}
+}
+
+// lostKeywords finds generators, and secrets, in places where they make no input.
+func (s *subject) lostKeywords() {
+	known := map[*jsonNode]bool{}
+	for _, in := range s.schema.Inputs() {
+		if in.Unaddressable || (in.Generate == "" && !in.Secret && !in.HoldsSecrets) {
+			continue
+		}
+		path := strings.Split(in.Path, ".")
+		for i := range path { // writeOnly on an object around it counts, too
+			for _, n := range s.document.around(s.document.property(path[:i+1]), 0) {
+				known[n] = true
+			}
+		}
+		if in.HoldsSecrets { // told already
+			s.document.property(path).each(nil, func(_ []string, n *jsonNode) { known[n] = true })
+		}
+	}
+	s.document.root.each(nil, func(path []string, n *jsonNode) {
+		if known[n] || n.fields == nil || n.fields["$ref"] != nil || len(path) > 0 && notSchemas[path[len(path)-1]] ||
+			slices.Contains(path, "definitions") || slices.Contains(path, "default") || slices.Contains(path, "examples") {
+			return
+		}
+		for _, keyword := range []string{inputs.GenerateKeyword, "writeOnly"} {
+			if k := n.fields[keyword]; k != nil && k.fields == nil && k.items == nil && k.scalar != false {
+				place := "#/" + strings.Join(append(slices.Clone(path), keyword), "/")
+				s.add(Finding{Rule: "secret-lost", File: schemaFile, Path: place, Message: keyword + " makes no input here"}, s.document.place(k))
+			}
+		}
+	})
+}
+
+// notSchemas are the keywords below which names stand, and not keywords.
+var notSchemas = map[string]bool{"properties": true, "patternProperties": true, "dependencies": true}
+
+// input judges one input.
+func (s *subject) input(in inputs.Input) {
+	at := s.placeOf(in)
+	finding := func(rule, message string) {
+		s.add(Finding{Rule: rule, File: schemaFile, Path: in.Path, Message: in.Path + ": " + message}, at)
+	}
+	if len(in.Path) > maxInputPath {
+		finding("input-path", fmt.Sprintf("a path of %d characters", len(in.Path)))
+	}
+	for _, name := range strings.Split(in.Path, ".") {
+		if !in.Unaddressable && strings.ContainsFunc(name, func(r rune) bool {
+			return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') && r != '_' && r != '-'
+		}) {
+			finding("input-name", "a name with other characters than letters, digits, _ and -")
+			break
+		}
+	}
+	if in.Unaddressable {
+		return
+	}
+	path := strings.Split(in.Path, ".")
+	chartValue, there := values.Get(s.chart.Defaults, path)
+	there = there && chartValue != nil
+	inValues := s.yaml.place(path)
+	if there && (in.Secret || in.Generate != "") {
+		what := "a secret input has a value here"
+		if in.Generate != "" {
+			what = "a generated input has a value here"
+		}
+		s.add(Finding{Rule: "secret-default", File: valuesFile, Path: in.Path, Message: in.Path + ": " + what}, inValues)
+	}
+	if !there || chartValue == "" {
+		free := in.Type == inputs.TypeString && in.Enum == nil && in.Pattern == "" && in.Format == "" && in.Generate == "" &&
+			(in.MinLength == "" || in.MinLength == "0")
+		if (in.Required || in.RequiredInGroup && !in.Conditional) && free {
+			finding("required-may-be-empty", "is required, and an empty string will do")
+		}
+	}
+	if in.Default != nil && !in.Secret && in.Generate == "" {
+		switch {
+		case !there && s.reads.reads(path):
+			finding("default-differs", "the schema has a default, values.yaml has none")
+		case there && !sameValue(in.Default, chartValue):
+			s.add(Finding{Rule: "default-differs", File: valuesFile, Path: in.Path, Message: in.Path + ": the schema has another default"}, inValues)
+		}
+	}
+	if !s.reads.reads(path) {
+		finding("input-unused", "no template reads it")
+	}
+}
+
+func sameValue(a, b any) bool {
+	left, err1 := json.Marshal(a)
+	right, err2 := json.Marshal(b)
+	return err1 == nil && err2 == nil && bytes.Equal(left, right)
+}
+
+// elsewhere tells whether a path belongs to the platform or to bundled charts.
+func (s *subject) elsewhere(path []string) bool {
+	return len(path) > 0 && (path[0] == v1alpha1.PlatformKey || path[0] == "global" || slices.Contains(s.chart.Subcharts, path[0]))
+}
+
+// declares tells whether the schema knows a path, or takes whatever is there.
+func (s *subject) declares(path []string) bool {
+	dotted := strings.Join(path, ".")
+	for _, in := range s.schema.Inputs() {
+		if in.Path == dotted || strings.HasPrefix(in.Path, dotted+".") || in.Type == inputs.TypeJSON && strings.HasPrefix(dotted, in.Path+".") {
+			return true
+		}
+	}
+	for _, g := range s.schema.Groups() {
+		if g.Path == dotted || g.Open && strings.HasPrefix(dotted, g.Path+".") {
+			return true
+		}
+	}
+	return false
+}
+
+// declared looks for values that the schema does not know.
+func (s *subject) declared() {
+	if s.facts.Schema == nil {
+		return
+	}
+	told := map[string]bool{}
+	s.yaml.keys(func(_ *yaml.Node, path []string) {
+		if s.elsewhere(path) || slices.Contains(path, "[]") || told[strings.Join(path[:len(path)-1], ".")] {
+			told[strings.Join(path, ".")] = true
+			return
+		}
+		if !s.declares(path) {
+			told[strings.Join(path, ".")] = true
+			s.add(Finding{
+				Rule: "undeclared-default", File: valuesFile, Path: strings.Join(path, "."),
+				Message: strings.Join(path, ".") + ": the schema does not declare it",
+			}, s.yaml.place(path))
+		}
+	})
+}
+
+// platformKeys are what the platform hands over.
+func platformKeys() map[string]any {
+	tree, err := values.Platform(values.DefaultPlatform())
+	if err != nil {
+		return nil
+	}
+	return tree
+}
+
+// read looks for values that are read and are nowhere.
+func (s *subject) read() {
+	platform := platformKeys()
+	plain := false
+	for _, r := range s.reads.list {
+		if len(r.path) == 0 || r.inner {
+			continue
+		}
+		dotted := strings.Join(r.path, ".")
+		finding := Finding{File: r.file, Path: dotted}
+		if r.path[0] == v1alpha1.PlatformKey {
+			if !within(platform, r.path[1:]) {
+				finding.Rule, finding.Message = "unknown-platform-value", dotted+": the platform has no such value"
+				s.add(finding, r.at)
+			}
+			continue
+		}
+		if s.elsewhere(r.path) {
+			continue
+		}
+		plain = true
+		if !s.declares(r.path) && !within(s.chart.Defaults, r.path) {
+			finding.Rule, finding.Message = "undeclared-value", dotted+": neither the schema nor values.yaml has it"
+			s.add(finding, r.at)
+		}
+	}
+	if plain && s.facts.Schema == nil {
+		s.add(Finding{Rule: "no-schema", File: valuesFile, Message: "templates read values and there is no values.schema.json"}, position{})
+	}
+}
+
+// within tells whether a tree has something at a path, or takes whatever is there: an empty map, a list.
+func within(tree map[string]any, path []string) bool {
+	at := tree
+	for i, key := range path {
+		v, there := at[key]
+		if !there {
+			return i > 0 && len(at) == 0
+		}
+		next, isMap := v.(map[string]any)
+		if !isMap {
+			_, isText := v.(string)
+			return i == len(path)-1 || !isText // lists and nulls say nothing about what is inside
+		}
+		at = next
+	}
+	return true
+}
+
+// yaml11 looks for keys that YAML 1.1 takes for booleans.
+func (s *subject) yaml11() {
+	s.yaml.keys(func(key *yaml.Node, path []string) {
+		if key.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) == 0 && yaml11(key.Value) {
+			s.add(Finding{Rule: "yaml11-key", File: valuesFile, Path: strings.Join(path, "."), Message: "the key " + key.Value + " is a boolean in YAML 1.1"},
+				position{key.Line, key.Column})
+		}
+	})
+	for _, in := range s.schema.Inputs() {
+		for _, name := range strings.Split(in.Path, ".") {
+			if yaml11(name) {
+				s.add(Finding{Rule: "yaml11-key", File: schemaFile, Path: in.Path, Message: in.Path + ": the name " + name + " is a boolean in YAML 1.1"}, s.placeOf(in))
+			}
+		}
+	}
+}
+
+func yaml11(word string) bool {
+	switch strings.ToLower(word) {
+	case "on", "off", "yes", "no", "y", "n":
+		return true
+	}
+	return false
+}
