@@ -60,7 +60,7 @@ func (l *linter) against(ctx context.Context, s *subject, base *worker.Result, p
 func (l *linter) inputsAgainst(s *subject, before *inputs.Schema) {
 	for _, in := range before.Inputs() {
 		if _, there := s.schema.Input(in.Path); !there && !in.Unaddressable && !s.declares(strings.Split(in.Path, ".")) {
-			l.f.add(Finding{Rule: "input-removed", File: schemaFile, Path: in.Path, Message: in.Path + ": was an input of the version before"}, static)
+			l.f.add(Finding{Rule: "input-removed", File: l.schemaOrChart(), Path: in.Path, Message: in.Path + ": was an input of the version before"}, static)
 		}
 	}
 	for _, in := range s.schema.Inputs() {
@@ -74,6 +74,14 @@ func (l *linter) inputsAgainst(s *subject, before *inputs.Schema) {
 		at := s.placeOf(in)
 		l.f.add(Finding{Rule: "input-newly-required", File: schemaFile, Line: at.line, Column: at.column, Path: in.Path, Message: in.Path + ": was not required before"}, static)
 	}
+}
+
+// schemaOrChart is the file that declares inputs, or should.
+func (l *linter) schemaOrChart() string {
+	if l.text[schemaFile] == "" {
+		return chartFile
+	}
+	return schemaFile
 }
 
 // fixed are the fields that the cluster does not let change, by kind.

@@ -13,10 +13,10 @@ import (
 )
 
 // extra renders what must be given once more: with other secrets, for another platform, and as another version.
-func (l *linter) extra(ctx context.Context, base *worker.Result, g given, s *subject, platform map[string]any) error {
+func (l *linter) extra(ctx context.Context, base *worker.Result, g given, platform map[string]any) error {
 	// The row that rendered may not be the first: the same one is taken again.
 	again := func(a *chart.Archive, g given, platform map[string]any) (manifest.Set, error) {
-		result, err := l.one(ctx, a, g, platform, static, s)
+		result, err := l.one(ctx, a, g, platform, static)
 		if err != nil || result == nil {
 			return nil, err
 		}

@@ -117,6 +117,7 @@ type linter struct {
 	all   int
 	skip  int // rows that the schema refuses
 	more  int
+	over  int // renders that were stopped
 }
 
 func (l *linter) run(ctx context.Context) error {
@@ -164,6 +165,7 @@ func (l *linter) run(ctx context.Context) error {
 		if s.schema, err = inputs.Parse(l.chart.Schema); err != nil {
 			return err // the worker has parsed it
 		}
+		s.inputs, s.groups = s.schema.Inputs(), s.schema.Groups()
 	}
 	s.judge()
 	calls(sources, l.f)
@@ -199,8 +201,13 @@ func (l *linter) render(ctx context.Context, s *subject) error {
 	var base *worker.Result
 	var baseGiven given
 	for i, r := range l.rows {
+		if l.over >= maxOverruns {
+			l.more += len(l.rows) - i
+			l.rows = l.rows[:i]
+			break
+		}
 		g := l.space.give(r, l.space.made)
-		result, err := l.one(ctx, l.src.Archive, g, platform, i, s)
+		result, err := l.one(ctx, l.src.Archive, g, platform, i)
 		if err != nil {
 			return err
 		}
@@ -219,9 +226,9 @@ func (l *linter) render(ctx context.Context, s *subject) error {
 	}
 	if base == nil {
 		l.guard(nil, true, static, platform)
-		if l.skip == len(l.rows) && len(l.f.rows) >= 0 {
-			l.f.add(Finding{Rule: "not-rendered", File: schemaFile, Message: "the schema accepts none of the values that were made up"}, static)
-		}
+		return nil
+	}
+	if l.over >= maxOverruns {
 		return nil
 	}
 	l.images(base.Objects)
@@ -231,17 +238,20 @@ func (l *linter) render(ctx context.Context, s *subject) error {
 	if l.o.MaxRenders <= extraRenders {
 		return nil
 	}
-	if err := l.extra(ctx, base, baseGiven, s, platform); err != nil {
+	if err := l.extra(ctx, base, baseGiven, platform); err != nil {
 		return err
 	}
 	return l.against(ctx, s, base, platform)
 }
 
+// maxOverruns is after how many stopped renders a chart is not rendered again: each takes seconds.
+const maxOverruns = 2
+
 // extraRenders are those besides the sets of values: for another platform, with other secrets, as another version.
 const extraRenders = 3
 
 // one renders one set of values. There is no result when the values, or what comes of them, are refused.
-func (l *linter) one(ctx context.Context, a *chart.Archive, g given, platform map[string]any, number int, s *subject) (*worker.Result, error) {
+func (l *linter) one(ctx context.Context, a *chart.Archive, g given, platform map[string]any, number int) (*worker.Result, error) {
 	job := g.job(l.name(), platform)
 	result, err := l.o.Worker.Render(ctx, a, job)
 	l.out.Renders++
@@ -253,6 +263,7 @@ func (l *linter) one(ctx context.Context, a *chart.Archive, g given, platform ma
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case errors.As(err, &over):
+		l.over++
 		l.f.add(Finding{Rule: "render-fails", Message: "rendering the chart was stopped: " + over.What}, number)
 		return nil, nil
 	case err != nil:
@@ -267,6 +278,12 @@ func (l *linter) one(ctx context.Context, a *chart.Archive, g given, platform ma
 	}
 	if len(valid.ValuesErrors) > 0 { // not what an admin may give
 		l.skip++
+		if number == 0 && len(g.missing) == 0 {
+			l.f.add(Finding{
+				Rule: "not-rendered", File: l.schemaOrChart(),
+				Message: "the schema refuses the values that were made up: " + strings.Join(valid.ValuesErrors[:min(len(valid.ValuesErrors), 3)], "; "),
+			}, static)
+		}
 		if number >= 0 && number < len(l.rows) && l.rows[number].file != "" {
 			l.f.add(Finding{
 				Rule: "not-rendered", File: l.rows[number].file, Severity: Error,

@@ -140,8 +140,9 @@ func (l *linter) annotations(o manifest.Object, number int) {
 		}
 		path := "metadata.annotations[" + key + "]"
 		at := position{}
-		if source := l.text[o.Source]; strings.Count(source, key) == 1 {
-			at = positionAt(source, strings.Index(source, key))
+		written := regexp.MustCompile(`(?m)^[ \t]*["']?(` + regexp.QuoteMeta(key) + `)["']?[ \t]*:`)
+		if found := written.FindAllStringSubmatchIndex(l.text[o.Source], 2); len(found) == 1 {
+			at = positionAt(l.text[o.Source], found[0][2])
 		}
 		one := Finding{Rule: "helm-annotation", File: o.Source, Line: at.line, Column: at.column, Object: o.ID().String(), Path: path, Message: "the annotation " + key + " does nothing here"}
 		switch name {

@@ -130,15 +130,18 @@ func (s *schemaDoc) pointer(pointer string) *jsonNode {
 // inside are the keywords through which a schema applies others to the same value.
 var inside = []string{"allOf", "anyOf", "oneOf", "if", "then", "else"}
 
-// around are a schema and those it applies to the same value, as far as local references lead.
-func (s *schemaDoc) around(n *jsonNode, depth int) []*jsonNode {
-	if n == nil || n.fields == nil || depth > 16 {
-		return nil
+// around are a schema and those it applies to the same value, each once, as far as local references lead.
+func (s *schemaDoc) around(n *jsonNode) []*jsonNode { return s.gather(n, map[*jsonNode]bool{}, nil) }
+
+func (s *schemaDoc) gather(n *jsonNode, seen map[*jsonNode]bool, out []*jsonNode) []*jsonNode {
+	if n == nil || n.fields == nil || seen[n] {
+		return out
 	}
-	out := []*jsonNode{n}
+	seen[n] = true
+	out = append(out, n)
 	if ref := n.fields["$ref"]; ref != nil {
 		if to, ok := ref.scalar.(string); ok && strings.HasPrefix(to, "#") {
-			out = append(out, s.around(s.pointer(to), depth+1)...)
+			out = s.gather(s.pointer(to), seen, out)
 		}
 	}
 	for _, key := range inside {
@@ -147,10 +150,10 @@ func (s *schemaDoc) around(n *jsonNode, depth int) []*jsonNode {
 			continue
 		}
 		if sub.items == nil {
-			out = append(out, s.around(sub, depth+1)...)
+			out = s.gather(sub, seen, out)
 		}
 		for _, item := range sub.items {
-			out = append(out, s.around(item, depth+1)...)
+			out = s.gather(item, seen, out)
 		}
 	}
 	return out
@@ -158,23 +161,21 @@ func (s *schemaDoc) around(n *jsonNode, depth int) []*jsonNode {
 
 // property finds where the schema declares a path, or nil.
 func (s *schemaDoc) property(path []string) *jsonNode {
-	at := s.around(s.root, 0)
+	at := s.around(s.root)
 	var last *jsonNode
 	for _, key := range path {
 		last = nil
+		seen := map[*jsonNode]bool{}
 		var next []*jsonNode
 		for _, n := range at {
-			if properties := n.fields["properties"]; properties != nil {
-				if sub := properties.fields[key]; sub != nil {
-					if last == nil {
-						last = sub
-					}
-					next = append(next, s.around(sub, 0)...)
-					if len(next) == 0 {
-						next = append(next, &jsonNode{at: sub.at})
-					}
-				}
+			properties := n.fields["properties"]
+			if properties == nil || properties.fields[key] == nil {
+				continue
 			}
+			if last == nil {
+				last = properties.fields[key]
+			}
+			next = s.gather(properties.fields[key], seen, next)
 		}
 		if last == nil {
 			return nil

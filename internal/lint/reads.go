@@ -19,6 +19,10 @@ type place struct {
 	path   []string
 }
 
+func (p place) same(other place) bool {
+	return slices.Equal(p.path, other.path) && slices.Equal(p.values, other.values)
+}
+
 // thing is what an expression may stand for.
 type thing struct {
 	places []place
@@ -42,7 +46,11 @@ func (t thing) field(name string) thing {
 func union(all ...thing) thing {
 	var out thing
 	for _, t := range all {
-		out.places = append(out.places, t.places...)
+		for _, p := range t.places {
+			if !slices.ContainsFunc(out.places, p.same) {
+				out.places = append(out.places, p)
+			}
+		}
 		for name, sub := range t.fields {
 			if out.fields == nil {
 				out.fields = map[string]thing{}
@@ -51,6 +59,15 @@ func union(all ...thing) thing {
 		}
 	}
 	return out
+}
+
+// size is how many places a thing has, of its fields too.
+func (t thing) size() int {
+	n := 1 + len(t.places)
+	for _, sub := range t.fields {
+		n += sub.size()
+	}
+	return n
 }
 
 // id tells things apart, for templates that are called again.
@@ -68,6 +85,9 @@ func (t thing) id() string {
 const (
 	maxReadDepth = 40
 	maxCalls     = 20_000
+	maxSteps     = 2_000_000 // nodes looked at, in all templates as often as they are called
+	maxThing     = 400       // places that one expression may stand for
+	maxActions   = 20_000    // in one text: what is nested in each other is among them
 )
 
 // read is one path of values that a template reads.
@@ -89,6 +109,7 @@ type reads struct {
 	defines map[string][]define
 	visited map[string]bool
 	calls   int
+	steps   int
 }
 
 // define is a named template.
@@ -130,8 +151,11 @@ func readsOf(sources []render.Source) *reads {
 
 const mainTree = "zae:main"
 
-// parseText are the trees of a template and of those it defines; nil when it does not parse.
+// parseText are the trees of a template and of those it defines; nil when it does not parse, or is too much.
 func parseText(text string) map[string]*parse.Tree {
+	if strings.Count(text, "{{") > maxActions {
+		return nil
+	}
 	set := map[string]*parse.Tree{}
 	tree := parse.New(mainTree)
 	tree.Mode = parse.SkipFuncCheck
@@ -219,6 +243,10 @@ func (w *walker) list(n *parse.ListNode, dot thing, vars map[string]thing) {
 }
 
 func (w *walker) node(n parse.Node, dot thing, vars map[string]thing) {
+	if w.steps++; w.steps > maxSteps {
+		w.all = true
+		return
+	}
 	switch n := n.(type) {
 	case *parse.ActionNode:
 		v := w.pipe(n.Pipe, dot, vars)
@@ -267,27 +295,44 @@ func (w *walker) assigned(outer, inner map[string]thing) {
 
 // last is the node that a pipe's value is told by.
 func (w *walker) last(p *parse.PipeNode) parse.Node {
-	if len(p.Cmds) > 0 && len(p.Cmds[0].Args) > 0 {
-		for _, arg := range p.Cmds[0].Args {
-			switch arg.(type) {
-			case *parse.FieldNode, *parse.VariableNode, *parse.ChainNode:
-				return arg
-			}
-		}
-		return p.Cmds[0].Args[0]
+	if len(p.Cmds) == 0 {
+		return p
 	}
-	return p
+	return first(p.Cmds[0].Args)
+}
+
+// first is the first argument that is a path, else the first one.
+func first(args []parse.Node) parse.Node {
+	if i := slices.IndexFunc(args, told); i >= 0 {
+		return args[i]
+	}
+	return args[0]
+}
+
+// told tells whether a node is a path, which people find again.
+func told(n parse.Node) bool {
+	switch n.(type) {
+	case *parse.FieldNode, *parse.VariableNode, *parse.ChainNode:
+		return true
+	}
+	return false
 }
 
 func (w *walker) pipe(p *parse.PipeNode, dot thing, vars map[string]thing) thing {
 	var v thing
+	var from parse.Node // what the value is told by
 	for i, cmd := range p.Cmds {
-		var piped *thing
+		var piped *argument
 		if i > 0 {
-			before := v
-			piped = &before
+			piped = &argument{v, from}
 		}
 		v = w.command(cmd, dot, vars, piped)
+		if i == 0 || !told(from) {
+			from = first(cmd.Args)
+		}
+	}
+	if v.size() > maxThing {
+		w.all, v = true, thing{}
 	}
 	for _, d := range p.Decl {
 		vars[d.Ident[0]] = v
@@ -295,14 +340,14 @@ func (w *walker) pipe(p *parse.PipeNode, dot thing, vars map[string]thing) thing
 	return v
 }
 
-func (w *walker) command(c *parse.CommandNode, dot thing, vars map[string]thing, piped *thing) thing {
+func (w *walker) command(c *parse.CommandNode, dot thing, vars map[string]thing, piped *argument) thing {
 	if name, ok := c.Args[0].(*parse.IdentifierNode); ok {
 		args := make([]argument, 0, len(c.Args))
 		for _, arg := range c.Args[1:] {
 			args = append(args, argument{w.operand(arg, dot, vars), arg})
 		}
 		if piped != nil {
-			args = append(args, argument{*piped, c.Args[0]})
+			args = append(args, *piped)
 		}
 		return w.function(name.Ident, args)
 	}
@@ -311,7 +356,7 @@ func (w *walker) command(c *parse.CommandNode, dot thing, vars map[string]thing,
 		w.use(w.operand(arg, dot, vars), true, arg)
 	}
 	if piped != nil {
-		w.use(*piped, true, c.Args[0])
+		w.use(piped.thing, true, piped.node)
 	}
 	return v
 }
@@ -351,6 +396,11 @@ type argument struct {
 }
 
 func (w *walker) function(name string, args []argument) thing {
+	for i := range args {
+		if args[i].size() > maxThing {
+			w.all, args[i].thing = true, thing{}
+		}
+	}
 	switch name {
 	case "include":
 		if len(args) == 2 && args[0].text != nil {

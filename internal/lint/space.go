@@ -372,7 +372,11 @@ func (s *space) shows(rows []row, at []int) []string {
 
 // tells what was rendered, for people.
 func spaceText(renders, rows, skipped, more int) string {
-	text := fmt.Sprintf("rendered %d times: %d sets of values", renders, rows)
+	sets := "sets"
+	if rows == 1 {
+		sets = "set"
+	}
+	text := fmt.Sprintf("renders: %d, of %d %s of values", renders, rows, sets)
 	if skipped > 0 {
 		text += fmt.Sprintf(", %d of which the schema refuses", skipped)
 	}

@@ -24,6 +24,8 @@ type subject struct {
 	schema   *inputs.Schema // nil when there is none or it cannot be used
 	document *schemaDoc
 	yaml     *yamlDoc
+	inputs   []inputs.Input
+	groups   []inputs.Group
 	reads    *reads
 	f        *found
 }
@@ -50,7 +52,7 @@ func (s *subject) judge() {
 	}
 	s.schemaWarnings()
 	s.lostKeywords()
-	for _, in := range s.schema.Inputs() {
+	for _, in := range s.inputs {
 		s.input(in)
 	}
 	s.declared()
@@ -94,13 +96,13 @@ func (s *subject) schemaWarnings() {
 // lostKeywords finds generators, and secrets, in places where they make no input.
 func (s *subject) lostKeywords() {
 	known := map[*jsonNode]bool{}
-	for _, in := range s.schema.Inputs() {
+	for _, in := range s.inputs {
 		if in.Unaddressable || (in.Generate == "" && !in.Secret && !in.HoldsSecrets) {
 			continue
 		}
 		path := strings.Split(in.Path, ".")
 		for i := range path { // writeOnly on an object around it counts, too
-			for _, n := range s.document.around(s.document.property(path[:i+1]), 0) {
+			for _, n := range s.document.around(s.document.property(path[:i+1])) {
 				known[n] = true
 			}
 		}
@@ -148,13 +150,12 @@ func (s *subject) input(in inputs.Input) {
 	path := strings.Split(in.Path, ".")
 	chartValue, there := values.Get(s.chart.Defaults, path)
 	there = there && chartValue != nil
-	inValues := s.yaml.place(path)
 	if there && (in.Secret || in.Generate != "") {
 		what := "a secret input has a value here"
 		if in.Generate != "" {
 			what = "a generated input has a value here"
 		}
-		s.add(Finding{Rule: "secret-default", File: valuesFile, Path: in.Path, Message: in.Path + ": " + what}, inValues)
+		s.add(Finding{Rule: "secret-default", File: valuesFile, Path: in.Path, Message: in.Path + ": " + what}, s.yaml.place(path))
 	}
 	if !there || chartValue == "" {
 		free := in.Type == inputs.TypeString && in.Enum == nil && in.Pattern == "" && in.Format == "" && in.Generate == "" &&
@@ -168,7 +169,7 @@ func (s *subject) input(in inputs.Input) {
 		case !there && s.reads.reads(path):
 			finding("default-differs", "the schema has a default, values.yaml has none")
 		case there && !sameValue(in.Default, chartValue):
-			s.add(Finding{Rule: "default-differs", File: valuesFile, Path: in.Path, Message: in.Path + ": the schema has another default"}, inValues)
+			s.add(Finding{Rule: "default-differs", File: valuesFile, Path: in.Path, Message: in.Path + ": the schema has another default"}, s.yaml.place(path))
 		}
 	}
 	if !s.reads.reads(path) {
@@ -190,12 +191,12 @@ func (s *subject) elsewhere(path []string) bool {
 // declares tells whether the schema knows a path, or takes whatever is there.
 func (s *subject) declares(path []string) bool {
 	dotted := strings.Join(path, ".")
-	for _, in := range s.schema.Inputs() {
+	for _, in := range s.inputs {
 		if in.Path == dotted || strings.HasPrefix(in.Path, dotted+".") || in.Type == inputs.TypeJSON && strings.HasPrefix(dotted, in.Path+".") {
 			return true
 		}
 	}
-	for _, g := range s.schema.Groups() {
+	for _, g := range s.groups {
 		if g.Path == dotted || g.Open && strings.HasPrefix(dotted, g.Path+".") {
 			return true
 		}
@@ -209,7 +210,7 @@ func (s *subject) declared() {
 		return
 	}
 	told := map[string]bool{}
-	s.yaml.keys(func(_ *yaml.Node, path []string) {
+	s.yaml.keys(func(key *yaml.Node, path []string) {
 		if s.elsewhere(path) || slices.Contains(path, "[]") || told[strings.Join(path[:len(path)-1], ".")] {
 			told[strings.Join(path, ".")] = true
 			return
@@ -219,7 +220,7 @@ func (s *subject) declared() {
 			s.add(Finding{
 				Rule: "undeclared-default", File: valuesFile, Path: strings.Join(path, "."),
 				Message: strings.Join(path, ".") + ": the schema does not declare it",
-			}, s.yaml.place(path))
+			}, position{key.Line, key.Column})
 		}
 	})
 }
@@ -290,7 +291,7 @@ func (s *subject) yaml11() {
 				position{key.Line, key.Column})
 		}
 	})
-	for _, in := range s.schema.Inputs() {
+	for _, in := range s.inputs {
 		for _, name := range strings.Split(in.Path, ".") {
 			if yaml11(name) {
 				s.add(Finding{Rule: "yaml11-key", File: schemaFile, Path: in.Path, Message: in.Path + ": the name " + name + " is a boolean in YAML 1.1"}, s.placeOf(in))
