@@ -185,4 +185,3 @@ func (a *Archive) FileName() (string, error) {
 	}
 	return file, nil
 }
-

@@ -18,9 +18,15 @@ func newAddon(a *app) *cobra.Command {
 	})
 	cmd.AddCommand(
 		newAddonAdd(a),
+		newAddonExplain(a),
+		newAddonInit(a),
+		newAddonInputs(a),
 		newAddonInstall(a),
+		newAddonLint(a),
 		newAddonList(a),
+		newAddonPlan(a),
 		newAddonRemove(a),
+		newAddonRender(a),
 		newAddonStatus(a),
 		newAddonUpgrade(a),
 	)

@@ -214,20 +214,12 @@ func (b *bench) open(ctx context.Context, arg string) (*offlineChart, error) {
 			return nil, usage(err)
 		}
 	}
-	found, err := b.a.archive(ctx, arg, &b.flags.chart)
+	found, facts, err := b.inspect(ctx, arg)
 	if err != nil {
 		return nil, err
 	}
-	c := &offlineChart{bench: b, archive: found}
+	c := &offlineChart{bench: b, archive: found, facts: facts}
 	c.engine = &engine.Engine{Fetch: held{found}, Worker: b.pool}
-	c.facts, err = b.pool.Inspect(ctx, found)
-	var over *worker.Overrun
-	if errors.As(err, &over) {
-		return nil, fault.New(fault.Overrun, "chart %s: reading it was stopped: %s", arg, over.What).Because(err)
-	}
-	if err != nil {
-		return nil, err
-	}
 	name := b.flags.name
 	if name == "" {
 		if name, err = c.defaultName(arg); err != nil {
@@ -243,6 +235,20 @@ func (b *bench) open(ctx context.Context, arg string) (*offlineChart, error) {
 		c.request.From = append(c.request.From, values.From{TargetPath: path, Text: b.given.secrets[path]})
 	}
 	return c, nil
+}
+
+// inspect reads the chart that an argument stands for, without its values and templates.
+func (b *bench) inspect(ctx context.Context, arg string) (*chart.Archive, *worker.Chart, error) {
+	found, err := b.a.archive(ctx, arg, &b.flags.chart)
+	if err != nil {
+		return nil, nil, err
+	}
+	facts, err := b.pool.Inspect(ctx, found)
+	var over *worker.Overrun
+	if errors.As(err, &over) {
+		err = fault.New(fault.Overrun, "chart %s: reading it was stopped: %s", shownReference(arg), over.What).Because(err)
+	}
+	return found, facts, err
 }
 
 // shownReference is an argument fit to be shown: the query of a link may be a credential.

@@ -139,6 +139,8 @@ func expected(f *pflag.Flag) string {
 		return "true or false"
 	case "format":
 		return "json or yaml"
+	case "json, yaml or markdown":
+		return f.Value.Type()
 	default:
 		return "a " + f.Value.Type()
 	}

@@ -165,6 +165,9 @@ func (p *printer) plain(c any) string {
 // redactor knows the secrets that this command was given.
 type redactor struct{ secrets []string }
 
+// hiddenText stands for a secret.
+const hiddenText = "[secret]"
+
 // shortest is the length from which a secret is looked for: replacing shorter ones would tear up every
 // line, and say more about them than it hides.
 const shortest = 4
@@ -180,7 +183,7 @@ func (r *redactor) add(secret string) {
 
 func (r *redactor) hide(text string) string {
 	for _, s := range r.secrets {
-		text = strings.ReplaceAll(text, s, "[secret]")
+		text = strings.ReplaceAll(text, s, hiddenText)
 	}
 	return text
 }

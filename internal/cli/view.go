@@ -65,7 +65,11 @@ func (v *planView) printHead(p *printer) {
 	if last := v.doc.LastAppliedChart; last != nil && last.Version != "" && last.Version != version {
 		version = last.Version + " → " + version
 	}
-	parts := nonEmpty(version, fmt.Sprintf("generation %d", v.doc.Generation), shortDigest(digest))
+	generation := "" // of a plan without an instance there is none
+	if v.doc.Generation > 0 {
+		generation = fmt.Sprintf("generation %d", v.doc.Generation)
+	}
+	parts := nonEmpty(version, generation, shortDigest(digest))
 	p.printf("%s  %s\n", style(strong, "Plan for "+v.doc.Name), strings.Join(parts, "   "))
 	if v.doc.Plan != nil && v.doc.Plan.Chart.Description != "" {
 		p.printf("  %s\n", v.doc.Plan.Chart.Description)
