@@ -2,6 +2,8 @@ package lint
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"text/template/parse"
 
@@ -19,13 +21,19 @@ var telling = map[string]string{
 	"htpasswd": "random-function", "bcrypt": "random-function", "encryptAES": "random-function",
 }
 
-// calls finds the calls of functions that are told of.
-func calls(sources []render.Source, f *found) {
+// calls finds the calls of functions that are told of, in what may be rendered.
+func calls(sources []render.Source, r *reads, f *found) {
 	for _, s := range sources {
 		if strings.HasSuffix(s.File, "NOTES.txt") {
 			continue
 		}
-		callsIn(s.Text, 0, func(function string, at int) {
+		runs := func(name string) bool {
+			if name == mainTree {
+				return !s.Partial
+			}
+			return r.all || r.called[name]
+		}
+		callsIn(s.Text, 0, runs, func(function string, at int) {
 			p := positionAt(s.Text, at)
 			f.add(Finding{
 				Rule: telling[function], File: s.File, Line: p.line, Column: p.column,
@@ -37,8 +45,13 @@ func calls(sources []render.Source, f *found) {
 
 const maxInside = 3
 
-func callsIn(text string, inside int, report func(function string, at int)) {
-	for _, tree := range parseText(text) {
+func callsIn(text string, inside int, runs func(name string) bool, report func(function string, at int)) {
+	trees := parseText(text)
+	for _, name := range slices.Sorted(maps.Keys(trees)) {
+		tree := trees[name]
+		if inside == 0 && !runs(name) {
+			continue
+		}
 		eachNode(tree.Root, func(n parse.Node) {
 			switch n := n.(type) {
 			case *parse.IdentifierNode:
@@ -47,7 +60,7 @@ func callsIn(text string, inside int, report func(function string, at int)) {
 				}
 			case *parse.StringNode:
 				if inside < maxInside && strings.Contains(n.Text, "{{") {
-					callsIn(n.Text, inside+1, func(function string, _ int) { report(function, int(n.Pos)) })
+					callsIn(n.Text, inside+1, runs, func(function string, _ int) { report(function, int(n.Pos)) })
 				}
 			}
 		})

@@ -168,7 +168,7 @@ func (l *linter) run(ctx context.Context) error {
 		s.inputs, s.groups = s.schema.Inputs(), s.schema.Groups()
 	}
 	s.judge()
-	calls(sources, l.f)
+	calls(sources, s.reads, l.f)
 	if l.chart.SchemaError != "" {
 		l.guard(nil, true, static, platformKeys())
 		return nil
@@ -279,10 +279,7 @@ func (l *linter) one(ctx context.Context, a *chart.Archive, g given, platform ma
 	if len(valid.ValuesErrors) > 0 { // not what an admin may give
 		l.skip++
 		if number == 0 && len(g.missing) == 0 {
-			l.f.add(Finding{
-				Rule: "not-rendered", File: l.schemaOrChart(),
-				Message: "the schema refuses the values that were made up: " + strings.Join(valid.ValuesErrors[:min(len(valid.ValuesErrors), 3)], "; "),
-			}, static)
+			l.refused(valid.ValuesErrors)
 		}
 		if number >= 0 && number < len(l.rows) && l.rows[number].file != "" {
 			l.f.add(Finding{
@@ -296,6 +293,27 @@ func (l *linter) one(ctx context.Context, a *chart.Archive, g given, platform ma
 		l.f.add(l.problem(problem), number)
 	}
 	return nil, nil
+}
+
+// refused tells why the schema refuses the first set of values: values.yaml is not right, or what was made up.
+func (l *linter) refused(problems []string) {
+	var made []string
+	for _, problem := range problems {
+		path, what, _ := strings.Cut(problem, ": ")
+		keys := strings.Split(path, ".")
+		if v, there := values.Get(l.space.defaults, keys); there && v != nil {
+			at := newYAMLDoc([]byte(l.text[valuesFile])).place(keys)
+			l.f.add(Finding{Rule: "default-refused", File: valuesFile, Line: at.line, Column: at.column, Path: path, Message: path + ": " + what}, static)
+			continue
+		}
+		made = append(made, problem)
+	}
+	if len(made) > 0 {
+		l.f.add(Finding{
+			Rule: "not-rendered", File: l.schemaOrChart(),
+			Message: "the schema refuses the values that were made up: " + strings.Join(made[:min(len(made), 3)], "; "),
+		}, static)
+	}
 }
 
 // problem is a finding of a sentence of the renderer's, with its place.

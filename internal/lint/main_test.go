@@ -8,12 +8,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
 	"zaentrum.io/zae/internal/chart"
 	"zaentrum.io/zae/internal/lint"
 	"zaentrum.io/zae/internal/worker"
 )
+
+var update = flag.Bool("update", false, "write what is expected anew")
 
 // TestMain makes the test's own program the worker, as the product's is.
 func TestMain(m *testing.M) {
@@ -76,15 +79,20 @@ func lines(r *lint.Report) string {
 	return b.String()
 }
 
-func TestTheExamplesAreWithoutFindings(t *testing.T) {
-	pool := newPool(t)
-	for _, dir := range []string{"example/1.2.0", "example/1.3.0", "tiny"} {
-		t.Run(dir, func(t *testing.T) {
-			report := check(t, pool, sourceOf(t, "../../examples/"+dir), lint.Options{})
-			if got := lines(report); got != "" {
-				t.Errorf("findings:\n%s", got)
-			}
-			t.Log(report.Space)
-		})
+// golden compares with a file of testdata.
+func golden(tb testing.TB, name, got string) {
+	tb.Helper()
+	file := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), got); d != "" {
+		tb.Errorf("%s (-want +got):\n%s", file, d)
 	}
 }

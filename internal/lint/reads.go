@@ -107,6 +107,7 @@ type reads struct {
 
 	seen    map[string]bool
 	defines map[string][]define
+	called  map[string]bool // named templates that some template calls
 	visited map[string]bool
 	calls   int
 	steps   int
@@ -120,7 +121,7 @@ type define struct {
 
 // readsOf walks the templates.
 func readsOf(sources []render.Source) *reads {
-	r := &reads{seen: map[string]bool{}, defines: map[string][]define{}, visited: map[string]bool{}}
+	r := &reads{seen: map[string]bool{}, defines: map[string][]define{}, called: map[string]bool{}, visited: map[string]bool{}}
 	type body struct {
 		tree *parse.Tree
 		src  render.Source
@@ -510,6 +511,7 @@ func (w *walker) tpl(args []argument) thing {
 
 // call walks a named template with what it is called with.
 func (w *walker) call(name string, arg thing) {
+	w.called[name] = true
 	key := name + "\x00" + arg.id()
 	if w.visited[key] {
 		return

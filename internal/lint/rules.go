@@ -135,6 +135,11 @@ func Rules() []Rule {
 			Why: "The form starts from the schema's default, which Helm never applies; everybody else gets what values.yaml says.",
 			Fix: "Write the same default in both, or in none.",
 		},
+		{
+			ID: "default-refused", Title: "the schema takes what values.yaml says", Severity: Error, Fixed: true,
+			Why: "With a default that the schema refuses, nothing can be installed until somebody gives another value.",
+			Fix: "Correct the value in values.yaml, or the schema.",
+		},
 
 		// What is rendered.
 		{
