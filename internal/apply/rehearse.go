@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"slices"
 	"sync"
+	"sync/atomic"
 
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -56,7 +58,7 @@ type step struct {
 	want manifest.Object
 	live *unstructured.Unstructured // nil: to be created
 	told
-	refused bool
+	refusal *Refusal // what the cluster has against it
 }
 
 // told is what a dry run told about a step that the cluster accepts.
@@ -98,32 +100,78 @@ func (c *Cluster) Rehearse(ctx context.Context, o Owner, wanted manifest.Set, ob
 			r.live[id] = u
 			r.unchanged = append(r.unchanged, id)
 		default:
-			s := step{want: want, live: u}
 			if exists {
 				r.live[id] = u
 			}
-			if err := c.rehearse(ctx, o, &s, r, recall); err != nil {
-				return nil, err
-			}
-			r.steps = append(r.steps, s)
-			if change := s.change(); exists && change.visible() {
-				r.Changes = append(r.Changes, change)
-			}
+			r.steps = append(r.steps, step{want: want, live: u})
+		}
+	}
+	if err := c.rehearseAll(ctx, o, r.steps, recall); err != nil {
+		return nil, err
+	}
+	changes := map[manifest.ID]Change{}
+	for _, leaving := range r.Changes {
+		changes[leaving.ID] = leaving
+	}
+	for i := range r.steps {
+		s := &r.steps[i]
+		if s.refusal != nil {
+			r.Refused = append(r.Refused, *s.refusal)
+		}
+		if change := s.change(); s.live != nil && change.visible() {
+			changes[change.ID] = change
+		}
+	}
+	r.Changes = nil
+	for _, want := range wanted {
+		if change, ok := changes[want.ID()]; ok {
+			r.Changes = append(r.Changes, change)
 		}
 	}
 	c.rehearsed.keep(o.UID, r.steps)
 	return r, nil
 }
 
+// atOnce is how many dry runs of one rehearsal are under way at a time: a chart of hundreds of objects is
+// planned in a moment, and the API server's own fairness has the last word.
+const atOnce = 4
+
+// rehearseAll finds out about all steps. After an error it starts no other, and answers with the first in
+// order.
+func (c *Cluster) rehearseAll(ctx context.Context, o Owner, steps []step, recall bool) error {
+	var failed atomic.Bool
+	errs := make([]error, len(steps))
+	group := new(errgroup.Group)
+	group.SetLimit(atOnce)
+	for i := range steps {
+		if failed.Load() {
+			break
+		}
+		group.Go(func() error {
+			if errs[i] = c.rehearse(ctx, o, &steps[i], recall); errs[i] != nil {
+				failed.Store(true)
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // the errors are in their places
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (s step) change() Change {
-	return Change{ID: s.want.ID(), Fields: s.fields, Rerun: s.rerun, Unknown: s.unknown, Refused: s.refused}
+	return Change{ID: s.want.ID(), Fields: s.fields, Rerun: s.rerun, Unknown: s.unknown, Refused: s.refusal != nil}
 }
 
 // visible tells whether anything changes besides who holds which field.
 func (ch Change) visible() bool { return len(ch.Fields) > 0 || ch.Rerun || ch.Unknown || ch.Refused }
 
-// rehearse finds out about one step. A refusal goes into the report.
-func (c *Cluster) rehearse(ctx context.Context, o Owner, s *step, r *Rehearsal, recall bool) error {
+// rehearse finds out about one step.
+func (c *Cluster) rehearse(ctx context.Context, o Owner, s *step, recall bool) error {
 	if known, ok := c.rehearsed.get(o.UID, s); ok && recall {
 		s.told = known
 		return nil
@@ -149,11 +197,7 @@ func (c *Cluster) rehearse(ctx context.Context, o Owner, s *step, r *Rehearsal, 
 			return nil
 		}
 	}
-	refusal, err := c.judge(err, *s, "dry-run")
-	if refusal != nil {
-		s.refused = true
-		r.Refused = append(r.Refused, *refusal)
-	}
+	s.refusal, err = c.judge(err, *s, "dry-run")
 	return err
 }
 
@@ -207,7 +251,7 @@ func (r *rehearsals) keep(owner types.UID, steps []step) {
 	kept := map[rehearsalKey]told{}
 	for i := range steps {
 		s := &steps[i]
-		if s.refused || len(s.fields) > maxRehearsedFields || len(kept) == maxRehearsed {
+		if s.refusal != nil || len(s.fields) > maxRehearsedFields || len(kept) == maxRehearsed {
 			continue
 		}
 		if key, ok := s.key(); ok {
