@@ -80,6 +80,9 @@ func (a *app) addonLint(ctx context.Context, args []string, o *lintFlags) error 
 	if o.maxRenders < 1 {
 		return fault.New(fault.Usage, "--max-renders is not a number from 1")
 	}
+	if o.against != "" && len(args) > 1 {
+		return fault.New(fault.Usage, "--against compares one chart, and %d are given", len(args))
+	}
 	pool, err := newWorkers(defaultRenderMemory, 1)
 	if err != nil {
 		return err

@@ -139,7 +139,7 @@ func expected(f *pflag.Flag) string {
 		return "true or false"
 	case "format":
 		return "json or yaml"
-	case "json, yaml or markdown":
+	case "json, yaml or markdown", lintFormats:
 		return f.Value.Type()
 	default:
 		return "a " + f.Value.Type()

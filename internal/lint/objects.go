@@ -114,7 +114,7 @@ func leaves(o manifest.Object) []leaf {
 			out = append(out, leaf{path: path, text: fmt.Sprint(v), data: data, checksum: checksum})
 		}
 	}
-	walk("", map[string]any(o.Tree), false, false)
+	walk("", o.Tree, false, false)
 	return out
 }
 
