@@ -154,7 +154,7 @@ func requiredText(in inputs.Input) string {
 // printSkeleton writes a values file: "## " explains, "# " is a line to be uncommented.
 func (a *app) printSkeleton(c chartInputs) error {
 	s := &skeleton{chart: &c}
-	s.explain(0, fmt.Sprintf("Values of %s %s. What is commented out is what the chart has itself.", c.name, c.version))
+	s.explain(0, fmt.Sprintf("Values of %s %s. A line behind # may stay out: it has the chart's own value, or the one it suggests; null is none.", c.name, c.version))
 	var apart []string
 	root := &branch{}
 	for _, in := range c.inputs {

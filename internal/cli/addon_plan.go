@@ -19,6 +19,7 @@ import (
 	"zaentrum.io/zae/internal/engine"
 	"zaentrum.io/zae/internal/fault"
 	"zaentrum.io/zae/internal/guard"
+	"zaentrum.io/zae/internal/inputs"
 	"zaentrum.io/zae/internal/manifest"
 	"zaentrum.io/zae/internal/plan"
 	"zaentrum.io/zae/internal/values"
@@ -121,7 +122,23 @@ func (c *offlineChart) view(checked *engine.Checked) *planView {
 		Chart:      apitype.Chart{Ref: c.request.Chart.Ref, Version: p.Chart.Version, Digest: p.Chart.Digest},
 		SecretKeys: slices.Sorted(maps.Keys(c.given.secrets)),
 	}
-	return &planView{doc: doc, given: c.given, inputs: c.facts.Inputs}
+	return &planView{doc: doc, given: c.given, inputs: c.withDefaults()}
+}
+
+// withDefaults are the inputs with what the chart's values.yaml has as their defaults, which is what counts.
+func (c *offlineChart) withDefaults() []inputs.Input {
+	defaults, err := c.archive.Defaults()
+	if err != nil {
+		return c.facts.Inputs // the chart was loaded: it has some
+	}
+	known := chartInputs{defaults: defaults}
+	out := slices.Clone(c.facts.Inputs)
+	for i := range out {
+		if v, there := known.fromChart(out[i]); there {
+			out[i].Default = v
+		}
+	}
+	return out
 }
 
 // owner stands for the resource, which only a cluster has.

@@ -63,7 +63,13 @@ func testZae() {
 	}))
 }
 
-const portalKey = "portal"
+const (
+	portalKey = "portal"
+	shownKey  = "shown"
+)
+
+// shown is all that the program wrote in a script, to pipes.
+type shown struct{ out, err bytes.Buffer }
 
 func TestScripts(t *testing.T) {
 	t.Parallel()
@@ -75,6 +81,12 @@ func TestScripts(t *testing.T) {
 			p := newFakePortal()
 			e.Defer(p.close)
 			e.Values[portalKey] = p
+			e.Values[shownKey] = new(shown)
+			examples, err := filepath.Abs("../../examples")
+			if err != nil {
+				return err
+			}
+			e.Setenv("EXAMPLES", examples)
 			e.Setenv("ZAE_URL", p.srv.URL)
 			e.Setenv("ZAE_TOKEN", fakeToken)
 			e.Setenv("XDG_CONFIG_HOME", filepath.Join(e.WorkDir, "config"))
@@ -94,6 +106,11 @@ func TestScripts(t *testing.T) {
 			"mode":   cmdMode,
 			"issuer": cmdIssuer,
 			"spent":  cmdSpent,
+
+			"config":   cmdConfig,
+			"nowhere":  cmdNowhere,
+			"offline":  cmdOffline,
+			"registry": cmdRegistry,
 		},
 	})
 }
@@ -208,15 +225,22 @@ func command(ts *testscript.TestScript, args []string) *exec.Cmd {
 	return cmd
 }
 
-// exits [-in FILE] [-signal INT|TERM@TEXT] STATUS zae … runs the program without a terminal. The signal is
+// exits [-in FILE] [-out FILE] [-signal INT|TERM@TEXT] STATUS zae … runs the program without a terminal. The signal is
 // sent once a request that contains the text has come.
 func cmdExits(ts *testscript.TestScript, _ bool, args []string) {
 	var stdin io.Reader
+	all := ts.Value(shownKey).(*shown)
+	stdout, stderr := io.MultiWriter(ts.Stdout(), &all.out), io.MultiWriter(ts.Stderr(), &all.err)
 	var sig, at string
 	for strings.HasPrefix(args[0], "-") {
 		switch args[0] {
 		case "-in":
 			stdin = strings.NewReader(ts.ReadFile(args[1]))
+		case "-out":
+			f, err := os.Create(ts.MkAbs(args[1]))
+			ts.Check(err)
+			defer func() { _ = f.Close() }()
+			stdout = f
 		case "-signal":
 			sig, at, _ = strings.Cut(args[1], "@")
 		default:
@@ -227,7 +251,7 @@ func cmdExits(ts *testscript.TestScript, _ bool, args []string) {
 	want, err := strconv.Atoi(args[0])
 	ts.Check(err)
 	cmd := command(ts, args[1:])
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, ts.Stdout(), ts.Stderr()
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, stderr
 	before := len(portalOf(ts).requests(at))
 	ts.Check(cmd.Start())
 	if sig != "" {

@@ -308,18 +308,22 @@ func (v *planView) secretState(in inputs.Input) any {
 
 func (v *planView) plainState(in inputs.Input) any {
 	path := strings.Split(in.Path, ".")
+	shown := shownValue
+	if in.HoldsSecrets {
+		shown = func(any) string { return "set" }
+	}
 	now, given := values.Get(v.doc.Values, path)
 	text := "not set"
 	switch {
 	case given:
-		text = shownValue(now)
+		text = shown(now)
 		if in.Default != nil {
-			text += "   (chart: " + shownValue(in.Default) + ")"
+			text += "   (chart: " + shown(in.Default) + ")"
 		}
 	case v.missing(in):
 		return style(bad, "missing")
 	case in.Default != nil:
-		text = shownValue(in.Default) + "   (chart)"
+		text = shown(in.Default) + "   (chart)"
 	case in.Generate != "":
 		text = "generated"
 	}
@@ -328,10 +332,10 @@ func (v *planView) plainState(in inputs.Input) any {
 	}
 	was, wasGiven := values.Get(v.before.Values, path)
 	switch {
-	case wasGiven && given && shownValue(was) != shownValue(now):
-		return style(changed, shownValue(was)+" → "+text)
+	case wasGiven && given && shown(was) != shown(now):
+		return style(changed, shown(was)+" → "+text)
 	case wasGiven && !given:
-		return style(changed, shownValue(was)+" → "+text)
+		return style(changed, shown(was)+" → "+text)
 	case !wasGiven && given && len(v.doc.Values) > 0 && v.before.LastAppliedChart != nil:
 		return style(changed, text+"   (new)")
 	default:
