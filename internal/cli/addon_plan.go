@@ -61,6 +61,9 @@ func (f *planFormat) Set(v string) error {
 }
 
 func (a *app) addonPlan(ctx context.Context, arg string, o *offlineFlags, out planFormat) error {
+	if err := checkChart(arg, o); err != nil {
+		return err
+	}
 	b, err := a.newBench(ctx, o)
 	if err != nil {
 		return err

@@ -49,6 +49,9 @@ func (a *app) addonRender(ctx context.Context, arg string, o *renderOptions) err
 	if err := a.checkOutput(o); err != nil {
 		return err
 	}
+	if err := checkChart(arg, &o.offlineFlags); err != nil {
+		return err
+	}
 	b, err := a.newBench(ctx, &o.offlineFlags)
 	if err != nil {
 		return err

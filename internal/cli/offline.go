@@ -63,8 +63,7 @@ func (a *app) archive(ctx context.Context, arg string, c *chartFlags) (*chart.Ar
 	found, err := chart.ReadLocal(arg)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fault.New(fault.Usage, "there is no chart %s: no such file or directory", arg).
-			WithHint("give a chart's directory, a .tgz archive, or oci://registry/path/chart")
+		return nil, noChart(arg)
 	case err != nil:
 		return nil, err
 	case c.digest != "" && c.digest != found.Digest:
@@ -204,16 +203,28 @@ type offlineChart struct {
 	placeholders []string
 }
 
+// checkChart refuses what can be no chart, before anybody is asked for a secret.
+func checkChart(arg string, o *offlineFlags) error {
+	if !isReference(arg) {
+		if _, err := os.Stat(arg); errors.Is(err, fs.ErrNotExist) {
+			return noChart(arg)
+		}
+		return nil
+	}
+	_, err := chart.Source(arg, o.chart.version, o.chart.digest)
+	if err == nil && o.name == "" {
+		_, err = chart.DefaultName(arg)
+	}
+	return usage(err)
+}
+
+func noChart(arg string) error {
+	return fault.New(fault.Usage, "there is no chart %s: no such file or directory", arg).
+		WithHint("give a chart's directory, a .tgz archive, or oci://registry/path/chart")
+}
+
 // open puts the chart that an argument stands for on the bench.
 func (b *bench) open(ctx context.Context, arg string) (*offlineChart, error) {
-	if b.flags.name == "" && isReference(arg) {
-		if _, err := chart.Source(arg, b.flags.chart.version, b.flags.chart.digest); err != nil {
-			return nil, usage(err)
-		}
-		if _, err := chart.DefaultName(arg); err != nil {
-			return nil, usage(err)
-		}
-	}
 	found, facts, err := b.inspect(ctx, arg)
 	if err != nil {
 		return nil, err
