@@ -86,7 +86,7 @@ func Rules() []Rule {
 			Fix: "Read it in a template, or take it out of values.schema.json.",
 		},
 		{
-			ID: "undeclared-default", Title: "values.yaml holds declared inputs", Severity: Warning,
+			ID: "undeclared-default", Title: "values.yaml holds declared inputs", Severity: Info,
 			Why: "A value that the schema does not declare is in no form, and nothing says what it may be.",
 			Fix: "Declare it in values.schema.json, or write it into the template.",
 		},
