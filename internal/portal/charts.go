@@ -53,6 +53,7 @@ func (s *Server) chart(c *call, _ none) (apitype.AddonChart, error) {
 	if failure != nil {
 		out.RegistrationError = failure.Message
 	}
+	c.header.Set("ETag", planTag(&a))
 	return out, nil
 }
 

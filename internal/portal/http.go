@@ -36,6 +36,8 @@ type call struct {
 	request *http.Request
 	// name is the addon in the path.
 	name string
+	// header is of the answer; a problem has it too.
+	header http.Header
 	// mayWait is the request's own context: it ends when the caller goes away.
 	mayWait context.Context
 	// mustEnd goes on when the caller goes away, so that a write is not left half done.
@@ -78,7 +80,7 @@ func answer[In, Out any](s *Server, who access, w http.ResponseWriter, r *http.R
 	if err := decodeBody(w, r, &in); err != nil {
 		return out, err
 	}
-	c := &call{request: r, name: r.PathValue("name"), mayWait: mayWait, mustEnd: mustEnd}
+	c := &call{request: r, name: r.PathValue("name"), header: w.Header(), mayWait: mayWait, mustEnd: mustEnd}
 	if c.name != "" && !possibleName(c.name) {
 		return out, noAddon(c.name)
 	}

@@ -176,8 +176,13 @@ func patchedSource(was v1alpha1.ChartSource, in apitype.PatchRequest) (v1alpha1.
 	return now, nil
 }
 
-// installChart answers POST /api/portal/addon-charts/{name}/install.
+// installChart answers POST /api/portal/addon-charts/{name}/install. The write holds the version of the resource
+// whose plan was checked here, its status included: a plan made in between is checked anew.
 func (s *Server) installChart(c *call, _ none) (apitype.WriteAnswer, error) {
+	wanted, err := ifMatch(c.request.Header)
+	if err != nil {
+		return apitype.WriteAnswer{}, err
+	}
 	var seen int64 // the generation whose plan is installed
 	return s.write(c.mustEnd, write{
 		name: c.name,
@@ -187,6 +192,10 @@ func (s *Server) installChart(c *call, _ none) (apitype.WriteAnswer, error) {
 					WithHint("look at the new plan first")
 			}
 			seen = addon.Generation
+			if !wanted.matches(planTag(addon)) {
+				return fault.New(fault.Conflict, "the plan of addon %s changed since it was read", addon.Name).
+					WithHint("read it again, and install it with the ETag that comes with it")
+			}
 			return installable(addon)
 		},
 		change: func(spec *v1alpha1.ZaentrumAddonSpec) error {
