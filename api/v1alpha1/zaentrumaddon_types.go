@@ -182,12 +182,12 @@ type ZaentrumAddonStatus struct {
 	// +optional
 	LastAppliedChart *AppliedChart `json:"lastAppliedChart,omitempty"`
 
-	// Reviewed tells that the resource has been planned while it was suspended, so that somebody reads plans
-	// before they are applied: content that was published again under the same version then waits for a plan
-	// of its own. It never turns false again.
+	// Reviewed is the content that was planned last while the resource was suspended: where it is set, somebody
+	// reads plans before they are applied, and content that is published in its place under the same version
+	// waits for a plan of its own. It stays when a later plan cannot be made.
 	//
 	// +optional
-	Reviewed bool `json:"reviewed,omitempty"`
+	Reviewed *AppliedChart `json:"reviewed,omitempty"`
 
 	// +optional
 	Plan *Plan `json:"plan,omitempty"`

@@ -401,6 +401,11 @@ func (in *ZaentrumAddonStatus) DeepCopyInto(out *ZaentrumAddonStatus) {
 		*out = new(AppliedChart)
 		**out = **in
 	}
+	if in.Reviewed != nil {
+		in, out := &in.Reviewed, &out.Reviewed
+		*out = new(AppliedChart)
+		**out = **in
+	}
 	if in.Plan != nil {
 		in, out := &in.Plan, &out.Plan
 		*out = new(Plan)

@@ -11,8 +11,8 @@ import (
 type Converged struct {
 	*Previewed
 	// Applied tells whether the whole set is applied and the rest pruned. It is false when the plan is
-	// blocked, when the cluster refused to write what it had accepted, and while an object waits for its
-	// predecessor to go.
+	// blocked, when the cluster refused to write what it had accepted, while an object waits for its
+	// predecessor to go, and when the request asked for calm.
 	Applied bool
 	Report  apply.Report
 	// Pruned is what the chart no longer renders and was deleted.
@@ -22,14 +22,14 @@ type Converged struct {
 	Health apply.Health
 }
 
-// Converge makes the cluster hold what the chart says, unless the plan is blocked.
+// Converge makes the cluster hold what the chart says, unless the plan is blocked or the request asks for calm.
 func (e *Engine) Converge(ctx context.Context, r Request, owner apply.Owner) (*Converged, error) {
 	previewed, err := e.preview(ctx, r, owner, false)
 	if err != nil {
 		return nil, err
 	}
 	out := &Converged{Previewed: previewed, Live: previewed.Observed.Owned}
-	if !previewed.Blocked() {
+	if !previewed.Blocked() && !previewed.Calm {
 		if err := e.converge(ctx, owner, out); err != nil {
 			return nil, err
 		}

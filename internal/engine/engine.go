@@ -49,6 +49,9 @@ type Request struct {
 	FromErrors []string
 	// Generated is asked for generated inputs that nobody gave a value for.
 	Generated Generator
+	// Calm tells of what was found whether to leave the objects as they are for now, and only look at them.
+	// May be nil.
+	Calm func(*Checked) bool
 }
 
 // Checked is the outcome of Check.
@@ -64,6 +67,8 @@ type Checked struct {
 	ValuesErrors []string
 	// Warnings forbid nothing.
 	Warnings []string
+	// Varies tells that the chart does not render the same each time.
+	Varies bool
 	// PartOf is the value of the label app.kubernetes.io/part-of.
 	PartOf string
 	// Objects are the rendered objects as the chart wrote them; none when there are values errors.
@@ -140,6 +145,7 @@ func (e *Engine) Check(ctx context.Context, r Request) (*Checked, error) {
 		return nil, err
 	}
 	out.Checksum, out.Inputs, out.Warnings = result.Checksum, result.Inputs, result.Warnings
+	out.Varies = len(result.Warnings) > 0
 	out.ValuesErrors = append(out.ValuesErrors, result.ValuesErrors...)
 	if len(out.ValuesErrors) == 0 {
 		out.Objects = result.Objects

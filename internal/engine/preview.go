@@ -22,6 +22,8 @@ type Previewed struct {
 	// cluster is asked.
 	Rehearsal *apply.Rehearsal
 	Plan      *v1alpha1.Plan
+	// Calm tells that the objects are left as they are for now, as the request asked for.
+	Calm bool
 }
 
 // Blocked tells whether something forbids applying: the chart, the values, a guardrail or the cluster.
@@ -81,6 +83,9 @@ func (e *Engine) preview(ctx context.Context, r Request, owner apply.Owner, reca
 		return out, nil
 	}
 	out.Wanted = apply.Decorate(checked.Objects, Marks(owner, checked.PartOf, checked.Checksum))
+	if out.Calm = r.Calm != nil && r.Calm(checked); out.Calm {
+		return out, nil
+	}
 	if out.Rehearsal, err = e.Cluster.Rehearse(ctx, owner, out.Wanted, out.Observed, recall); err != nil {
 		return nil, err
 	}

@@ -25,7 +25,7 @@ func (r *reconciler) engage(ctx context.Context, a *v1alpha1.ZaentrumAddon, requ
 			return r.troubled(v1alpha1.PhasePlanFailed, err)
 		}
 		o := planned(a, previewed)
-		o.reviewed = true
+		o.reviewed = &v1alpha1.AppliedChart{Ref: a.Spec.Chart.Ref, Version: a.Spec.Chart.Version, Digest: o.plan.Chart.Digest}
 		if was := reviewedDigest(a); was != "" && was != o.plan.Chart.Digest && a.Spec.Chart.Digest == "" {
 			o.moved = &moved{was: was, is: o.plan.Chart.Digest, so: "this plan is of the new content"}
 		}
@@ -36,6 +36,7 @@ func (r *reconciler) engage(ctx context.Context, a *v1alpha1.ZaentrumAddon, requ
 	if err != nil {
 		return r.troubled(v1alpha1.PhaseFailed, err)
 	}
+	request.Calm = func(c *engine.Checked) bool { return r.calm.keep(a, c, r.now(), r.resync) }
 	done, err := r.engine.Converge(ctx, *request, owner(a))
 	if err != nil {
 		if h.moved != nil && h.moved.held && fault.CodeOf(err) == fault.Digest {
@@ -43,6 +44,7 @@ func (r *reconciler) engage(ctx context.Context, a *v1alpha1.ZaentrumAddon, requ
 		}
 		return r.troubled(v1alpha1.PhaseFailed, err)
 	}
+	r.calm.wrote(a, done, r.now())
 	o, next := converged(a, done)
 	o.moved = h.moved
 	if h.moved != nil && h.moved.held {
@@ -152,7 +154,7 @@ func (r *reconciler) hold(ctx context.Context, a *v1alpha1.ZaentrumAddon, reques
 	switch {
 	case archive.Digest == was:
 		return held{stale: archive.Stale}, nil
-	case a.Status.Reviewed:
+	case a.Status.Reviewed != nil:
 		request.Chart.Digest = was
 		return held{moved: &moved{was: was, is: archive.Digest, held: true, so: "the addon is kept at what was planned: suspend it to plan the new content"}}, nil
 	default:
@@ -164,6 +166,9 @@ func (r *reconciler) hold(ctx context.Context, a *v1alpha1.ZaentrumAddon, reques
 // now; empty when that is something new.
 func reviewedDigest(a *v1alpha1.ZaentrumAddon) string {
 	want := a.Spec.Chart
+	if r := a.Status.Reviewed; r != nil && r.Ref == want.Ref && r.Version == want.Version {
+		return r.Digest
+	}
 	if p := a.Status.Plan; p != nil && p.Chart.Requested != nil && p.Chart.Requested.Ref == want.Ref && p.Chart.Requested.Version == want.Version {
 		return p.Chart.Digest
 	}

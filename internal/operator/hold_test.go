@@ -77,7 +77,7 @@ func TestATagThatMovesIsReportedAndNotRolledOut(t *testing.T) {
 	a.Spec.Suspend = true
 	got := h.create(a, v1alpha1.PhasePlanned)
 	first := got.Status.Plan.Chart.Digest
-	if !got.Status.Reviewed {
+	if got.Status.Reviewed == nil {
 		t.Error("planned while suspended, and not noted as reviewed")
 	}
 
@@ -122,8 +122,8 @@ func TestATagThatMovesIsReportedAndNotRolledOut(t *testing.T) {
 	})
 
 	// It stays reviewed, whatever follows.
-	if got = h.phase("moving", v1alpha1.PhaseReady); !got.Status.Reviewed || strings.Contains(got.Status.Message, "published again") {
-		t.Errorf("reviewed: %t, message: %s", got.Status.Reviewed, got.Status.Message)
+	if got = h.phase("moving", v1alpha1.PhaseReady); got.Status.Reviewed == nil || strings.Contains(got.Status.Message, "published again") {
+		t.Errorf("reviewed: %v, message: %s", got.Status.Reviewed, got.Status.Message)
 	}
 	h.chart("moving", "1.0.0", configMap("moving-c"))
 	h.look("moving", 1)
@@ -139,7 +139,7 @@ func TestATagThatMovesIsRolledOutWhereNobodyReadsPlans(t *testing.T) {
 	h.chart("moving", "1.0.0", configMap("moving-a"))
 	got := h.create(h.addon("moving", "moving", "1.0.0"), v1alpha1.PhaseReady)
 	first := got.Status.LastAppliedChart.Digest
-	if got.Status.Reviewed {
+	if got.Status.Reviewed != nil {
 		t.Error("never suspended, and noted as reviewed")
 	}
 	h.chart("moving", "1.0.0", configMap("moving-b"))
@@ -186,8 +186,8 @@ func TestATagThatMovesIsRolledOutWhereNobodyReadsPlans(t *testing.T) {
 		h.must(h.Delete(t.Context(), o))
 	}
 	got = h.create(h.addon("moving", "moving", "1.0.0"), v1alpha1.PhaseReady)
-	if got.Status.Reviewed || !h.exists(&corev1.ConfigMap{}, "moving-c") {
-		t.Errorf("reviewed: %t", got.Status.Reviewed)
+	if got.Status.Reviewed != nil || !h.exists(&corev1.ConfigMap{}, "moving-c") {
+		t.Errorf("reviewed: %v", got.Status.Reviewed)
 	}
 	h.tells("moving", 2)
 }

@@ -39,6 +39,7 @@ type reconciler struct {
 	resync time.Duration
 	writes *writes
 	told   told
+	calm   calm
 	fresh  fresh // generated values that nothing runs with yet
 }
 
@@ -58,6 +59,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			r.engine.Cluster.Forget(uid)
 			r.fresh.drop(uid)
 			r.told.forget(req.NamespacedName)
+			r.calm.forget(req.NamespacedName)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -121,6 +123,19 @@ func requeueOnConflict(result ctrl.Result, err error) (ctrl.Result, error) {
 // work does what the resource asks for, and says what came of it and when to look again (0: at the next
 // resync). An error is one that trying again may heal and that leaves nothing worth telling.
 func (r *reconciler) work(ctx context.Context, a *v1alpha1.ZaentrumAddon) (*outcome, time.Duration, error) {
+	known, err := r.secretsOf(ctx, a)
+	if err != nil {
+		return nil, 0, err
+	}
+	o, next, err := r.workWith(ctx, a, known)
+	if o != nil {
+		o.known = known
+	}
+	return o, next, err
+}
+
+// workWith adds to the secret values that are known those that it comes across.
+func (r *reconciler) workWith(ctx context.Context, a *v1alpha1.ZaentrumAddon, known *secrets) (*outcome, time.Duration, error) {
 	if err := chart.CheckName(a.Name); err != nil {
 		return failed(reasonName, err.Error()), 0, nil
 	}
@@ -134,13 +149,12 @@ func (r *reconciler) work(ctx context.Context, a *v1alpha1.ZaentrumAddon) (*outc
 	if _, err := values.Platform(platform); err != nil {
 		return failed(reasonPlatform, err.Error()), 0, nil
 	}
-	request, known, err := r.request(ctx, a, platform)
+	request, err := r.request(ctx, a, platform, known)
 	if err != nil {
 		return nil, 0, err
 	}
 	o, next, err := r.engage(ctx, a, request)
 	if o != nil {
-		o.known = known
 		r.announce(a, o, known.generated)
 		next = max(next, o.again)
 	}
@@ -169,24 +183,24 @@ func (r *reconciler) platform(ctx context.Context, namespace string) (*v1alpha1.
 }
 
 // request collects what the engine works on, and takes ownership of the values Secrets that are read.
-func (r *reconciler) request(ctx context.Context, a *v1alpha1.ZaentrumAddon, platform *v1alpha1.Zaentrum) (*engine.Request, *secrets, error) {
-	from, err := r.resolve(ctx, a)
+func (r *reconciler) request(ctx context.Context, a *v1alpha1.ZaentrumAddon, platform *v1alpha1.Zaentrum, known *secrets) (*engine.Request, error) {
+	from, err := r.resolve(ctx, a, known)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if err := r.own(ctx, a, from.secrets); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	request := &engine.Request{
 		Name: a.Name, Namespace: a.Namespace, Chart: a.Spec.Chart, Platform: platform,
-		From: from.from, FromErrors: from.problems, Generated: r.generator(a, &from.known),
+		From: from.from, FromErrors: from.problems, Generated: r.generator(a, known),
 	}
 	spec, problem := plainValues(a)
 	if problem != "" {
 		request.FromErrors = append(request.FromErrors, "values: "+problem)
 	}
 	request.Spec = spec
-	return request, &from.known, nil
+	return request, nil
 }
 
 // plainValues are spec.values with their integers kept, or what is wrong with them.

@@ -1,6 +1,8 @@
 package operator
 
 import (
+	"encoding/base64"
+	"encoding/hex"
 	"reflect"
 	"strings"
 	"testing"
@@ -17,6 +19,9 @@ var notRedacted = map[string]string{
 	"Conditions.Status":            "one of our own words",
 	"Conditions.Reason":            "one of our own words",
 	"Plan.Inputs.State":            "one of our own words",
+	"Reviewed.Ref":                 "what the spec said; compared with it",
+	"Reviewed.Version":             "what the spec said; compared with it",
+	"Reviewed.Digest":              "a digest; compared with others",
 	"LastAppliedChart.Ref":         "what the spec says, beside it; compared with it",
 	"LastAppliedChart.Version":     "what the spec says, beside it; compared with it",
 	"LastAppliedChart.Digest":      "a digest; compared with others",
@@ -113,6 +118,63 @@ func walk(v reflect.Value, path string, visit func(path, text string)) {
 		}
 		for i := range v.NumField() {
 			walk(v.Field(i), strings.TrimPrefix(path+"."+v.Type().Field(i).Name, "."), visit)
+		}
+	}
+}
+
+// A value is found in the shapes that a chart can put it into at no cost, and where a text was cut inside it.
+func TestSecretsAreFoundInEveryShape(t *testing.T) {
+	const value = "s3cret-And/Quite=long"
+	known := &secrets{plain: "example"}
+	known.add(value, "example", "Service")
+	known.addTree(map[string]any{"pin": int64(8675309), "port": int64(5432), "list": []any{"in-a-list"}})
+	r := known.redactor()
+	for _, text := range []string{
+		value, strings.ToUpper(value), strings.ToLower(value), "x" + value + "y", "cm-8675309", "in-a-list", "see IN-A-LIST",
+		"s3cret-And%2FQuite%3Dlong", hex.EncodeToString([]byte(value)),
+		base64.StdEncoding.EncodeToString([]byte(value)), base64.RawURLEncoding.EncodeToString([]byte(value)),
+		base64.StdEncoding.EncodeToString([]byte("user:" + value + "@host")),
+		"s3cret-And/\x07Quite=long",
+		"env[PPP" + value[:12] + "…]", strings.ToUpper(value[:9]) + "…", "a… " + value[:7] + "… and more…",
+	} {
+		got := r.clean(text)
+		if !strings.Contains(got, redacted) || strings.Contains(strings.ToLower(got), "s3cret") || strings.Contains(got, "8675309") {
+			t.Errorf("%q becomes %q", text, got)
+		}
+	}
+	for _, text := range []string{"example", "Deployment/example is waiting…", "port 5432", "s3c…", "nothing…", "…"} {
+		if got := r.clean(text); got != text {
+			t.Errorf("%q becomes %q", text, got)
+		}
+	}
+	s := &v1alpha1.ZaentrumAddonStatus{Plan: &v1alpha1.Plan{Objects: []v1alpha1.ObjectRef{{Kind: "Service", Name: "Service"}}}}
+	known.clean(s)
+	if got := s.Plan.Objects[0]; got.Kind != "Service" || got.Name != redacted {
+		t.Errorf("a kind is no secret, a name may be: %+v", got)
+	}
+}
+
+// Large values, and many, are looked for in time and memory that have a bound.
+func TestLookingForLargeSecretsIsBounded(t *testing.T) {
+	for name, value := range map[string]string{
+		"one long line":    strings.Repeat("x", 1<<20),
+		"many short lines": strings.Repeat("line\n", 200_000),
+	} {
+		known := &secrets{}
+		for range 64 {
+			known.add(value)
+		}
+		var r *redactor
+		allocated := testing.AllocsPerRun(1, func() { r = known.redactor() })
+		size := 0
+		for _, f := range r.forms {
+			size += len(f)
+		}
+		if size > 1<<20 || allocated > 20_000 {
+			t.Errorf("%s: %d bytes of %d forms, %.0f allocations", name, size, len(r.forms), allocated)
+		}
+		if got := r.clean("at " + value[:3000]); !strings.Contains(got, redacted) && name == "many short lines" {
+			t.Errorf("%s: not found", name)
 		}
 	}
 }

@@ -45,8 +45,8 @@ type outcome struct {
 	components []v1alpha1.Component
 	// applied is what was applied just now; nil leaves what is known.
 	applied *v1alpha1.AppliedChart
-	// reviewed tells that the plan was made while the addon was suspended.
-	reviewed bool
+	// reviewed is the content of a plan that was made while the addon was suspended.
+	reviewed *v1alpha1.AppliedChart
 	// moved is content that was published again; nil when it was not, or when that is not known.
 	moved *moved
 	// again is when to look again at what nothing tells of; 0 for at the next resync.
@@ -72,7 +72,9 @@ func (o *outcome) status(a *v1alpha1.ZaentrumAddon, now metav1.Time) v1alpha1.Za
 	s.Message = o.message
 	s.ObservedGeneration = a.Generation
 	s.Plan = o.plan
-	s.Reviewed = s.Reviewed || o.reviewed
+	if o.reviewed != nil {
+		s.Reviewed = o.reviewed
+	}
 	if o.components != nil {
 		s.Components = o.components
 	}

@@ -25,15 +25,15 @@ type resolved struct {
 	problems []string
 	// secrets are the values Secrets that were read.
 	secrets []*unstructured.Unstructured
-	// known are the values that came from them.
-	known secrets
+	// known gets the values that came from them.
+	known *secrets
 }
 
 // resolve reads the values objects of an addon. An object that does not belong to the addon is refused
 // unread, optional or not: by its name before any request, by its label before any data is loaded. The
 // error is the cluster's.
-func (r *reconciler) resolve(ctx context.Context, a *v1alpha1.ZaentrumAddon) (*resolved, error) {
-	out := &resolved{}
+func (r *reconciler) resolve(ctx context.Context, a *v1alpha1.ZaentrumAddon, known *secrets) (*resolved, error) {
+	out := &resolved{known: known}
 	read := map[string]*unstructured.Unstructured{}
 	for i, src := range a.Spec.ValuesFrom {
 		where := fmt.Sprintf("valuesFrom[%d]: %s/%s", i, src.Kind, src.Name)
@@ -59,6 +59,9 @@ func (r *reconciler) resolve(ctx context.Context, a *v1alpha1.ZaentrumAddon) (*r
 			}
 		}
 		out.add(where, src, u)
+	}
+	if known.tooMany() {
+		out.refuse("valuesFrom: the addon's values Secrets hold more than %d values", maxSecrets)
 	}
 	slices.Sort(out.problems)
 	return out, nil

@@ -1,0 +1,104 @@
+package operator_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"zaentrum.io/zae/api/v1alpha1"
+)
+
+func rawValues(text string) *runtime.RawExtension { return &runtime.RawExtension{Raw: []byte(text)} }
+
+// tellingWorker names everything it can after a secret input.
+const tellingWorker = `apiVersion: apps/v1
+kind: Deployment
+metadata: {name: "w-{{ .Values.s }}"}
+spec:
+  selector: {matchLabels: {app: w}}
+  template:
+    metadata: {labels: {app: w}}
+    spec:
+      containers: [{name: c, image: "reg/x:{{ .Values.s }}", env: [{name: "E_{{ .Values.s }}", value: x}]}]
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: fixed}
+spec:
+  selector: {matchLabels: {app: f}}
+  template:
+    metadata: {labels: {app: f}}
+    spec:
+      containers:
+        - name: c
+          image: "reg/x:{{ .Values.s }}"
+          env:
+            - {name: "E_{{ .Values.s }}", value: x}
+            - {name: "{{ repeat 450 "P" }}{{ .Values.s }}", value: "{{ .Values.n }}"}
+`
+
+func (h *house) valuesFrom(secret string) []v1alpha1.ValuesSource {
+	return []v1alpha1.ValuesSource{{Kind: v1alpha1.ValuesFromSecret, Name: secret, ValuesKey: "s", TargetPath: "s"}}
+}
+
+// The value that was used before shows as little as the one that is used now, and neither does where nothing can
+// be planned.
+func TestFormerSecretsDoNotShow(t *testing.T) {
+	h := newHouse(t)
+	h.chart("old", "1.0.0", tellingWorker)
+	h.secret("zaentrum-addon-old-values-a", "old", map[string]string{"s": "old-s3cret-word"})
+	h.secret("zaentrum-addon-old-values-b", "old", map[string]string{"s": "new-s3cret-word"})
+	shows := func(when string) {
+		t.Helper()
+		if text := fmt.Sprintf("%+v %+v", h.addonNow("old").Status, h.addonNow("old").Status.Plan); strings.Contains(text, "s3cret") {
+			at := strings.Index(text, "s3cret")
+			t.Errorf("%s: …%s…", when, text[max(0, at-100):min(len(text), at+30)])
+		}
+	}
+	a := h.addon("old", "old", "1.0.0")
+	a.Spec.Values = rawValues(`{"n":1}`)
+	a.Spec.ValuesFrom = h.valuesFrom("zaentrum-addon-old-values-a")
+	h.must(h.Create(h.Context(), a))
+	h.eventually(func() string {
+		if h.addonNow("old").Status.LastAppliedChart == nil {
+			return "not applied"
+		}
+		return ""
+	})
+	shows("applied")
+	h.change("old", func(a *v1alpha1.ZaentrumAddon) {
+		a.Spec.Suspend = true
+		a.Spec.Values = rawValues(`{"n":2}`)
+		a.Spec.ValuesFrom = h.valuesFrom("zaentrum-addon-old-values-b")
+	})
+	if got := h.phase("old", v1alpha1.PhasePlanned); len(got.Status.Plan.Changes.Images) == 0 || len(got.Status.Plan.Changes.Modified) == 0 {
+		t.Errorf("no changes: %+v", got.Status.Plan.Changes)
+	}
+	shows("planned with another")
+	h.must(h.Delete(h.Context(), h.platform("platform")))
+	h.phase("old", v1alpha1.PhaseFailed)
+	shows("without a platform")
+}
+
+// What was reviewed is what is applied, also when a plan could not be made in between.
+func TestAFailureBetweenPlanAndInstallLosesNoReview(t *testing.T) {
+	h := newHouse(t)
+	h.chart("moving", "1.0.0", configMap("moving-a"))
+	a := h.addon("moving", "moving", "1.0.0")
+	a.Spec.Suspend = true
+	first := h.create(a, v1alpha1.PhasePlanned).Status.Plan.Chart.Digest
+	h.must(h.Delete(h.Context(), h.platform("platform")))
+	h.phase("moving", v1alpha1.PhaseFailed)
+	h.change("moving", func(a *v1alpha1.ZaentrumAddon) { a.Spec.Suspend = false })
+	h.phase("moving", v1alpha1.PhaseFailed)
+	h.chart("moving", "1.0.0", configMap("moving-evil"))
+	h.must(h.Create(h.Context(), h.platform("platform")))
+	got := h.phase("moving", v1alpha1.PhaseReady)
+	if got.Status.LastAppliedChart.Digest != first || h.exists(&corev1.ConfigMap{}, "moving-evil") {
+		t.Errorf("content was installed that nobody planned: %s", got.Status.Message)
+	}
+	h.says("moving", v1alpha1.PhaseReady, "published again")
+}
