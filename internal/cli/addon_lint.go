@@ -97,6 +97,10 @@ func (a *app) addonLint(ctx context.Context, args []string, o *lintFlags) error 
 	var reports []*lint.Report
 	for _, arg := range args {
 		src, err := a.lintSource(ctx, arg, &o.chart)
+		if f := fault.From(err); f != nil && f.Code == fault.Chart {
+			reports = append(reports, lint.Unreadable(shownReference(arg), src.Dir, f))
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -135,20 +139,16 @@ func lintVerdict(reports []*lint.Report, fails func(lint.Finding) bool) error {
 }
 
 func (a *app) lintSource(ctx context.Context, arg string, c *chartFlags) (lint.Source, error) {
-	archive, err := a.archive(ctx, arg, c)
-	if err != nil {
-		return lint.Source{}, err
-	}
-	src := lint.Source{Label: shownReference(arg), Archive: archive}
-	if isReference(arg) {
-		return src, nil
-	}
-	if info, err := os.Stat(arg); err == nil && info.IsDir() {
+	src := lint.Source{Label: shownReference(arg)}
+	var err error
+	if info, none := os.Stat(arg); none == nil && info.IsDir() && !isReference(arg) {
 		src.Dir = filepath.ToSlash(filepath.Clean(arg))
-		src.Extra, err = lint.Extra(arg)
-		return src, err
+		if src.Extra, err = lint.Extra(arg); err != nil {
+			return src, err
+		}
 	}
-	return src, nil
+	src.Archive, err = a.archive(ctx, arg, c)
+	return src, err
 }
 
 // lintProgress shows how far it is, on a terminal.

@@ -15,8 +15,8 @@ import (
 // extra renders what must be given once more: with other secrets, for another platform, and as another version.
 func (l *linter) extra(ctx context.Context, base *worker.Result, g given, platform map[string]any) error {
 	// The row that rendered may not be the first: the same one is taken again.
-	again := func(a *chart.Archive, g given, platform map[string]any) (manifest.Set, error) {
-		result, err := l.one(ctx, a, g, platform, static)
+	again := func(a *chart.Archive, g given, platform map[string]any, number int) (manifest.Set, error) {
+		result, err := l.one(ctx, a, g, platform, number)
 		if err != nil || result == nil {
 			return nil, err
 		}
@@ -24,23 +24,23 @@ func (l *linter) extra(ctx context.Context, base *worker.Result, g given, platfo
 	}
 	if len(g.secrets) > 0 {
 		other := l.otherSecrets(g)
-		set, err := again(l.src.Archive, other, platform)
+		set, err := again(l.src.Archive, other, platform, static)
 		if err != nil {
 			return err
 		}
 		l.derived(base.Objects, set)
 	}
-	set, err := again(l.src.Archive, g, otherPlatform())
+	set, err := again(l.src.Archive, g, otherPlatform(), elsewhere)
 	if err != nil {
 		return err
 	}
-	l.guard(set, set == nil, static, otherPlatform())
+	l.guard(set, set == nil, elsewhere, otherPlatform())
 	l.portable(set)
 	bumped, err := l.otherVersion()
 	if err != nil || bumped == nil {
 		return err
 	}
-	if set, err = again(bumped, g, platform); err != nil {
+	if set, err = again(bumped, g, platform, static); err != nil {
 		return err
 	}
 	l.steady(base.Objects, set)

@@ -45,8 +45,14 @@ func newFound() *found {
 	return f
 }
 
-// static marks a finding that shows whatever the values are.
-const static = -1
+// Instead of a render's number: a finding that shows whatever the values are, and one of the other platform.
+const (
+	static    = -1
+	elsewhere = -2
+)
+
+// elsewhereText is what is told of a finding that only shows there.
+const elsewhereText = "another platform: other names, pull secrets, TLS to its brokers, an alias for its issuer"
 
 // add takes a finding that a render shows, by the render's number.
 func (f *found) add(one Finding, row int) {

@@ -102,6 +102,15 @@ func Check(ctx context.Context, src Source, o Options) (*Report, error) {
 	return out, nil
 }
 
+// Unreadable is the report of something that cannot even be taken for a chart.
+func Unreadable(label, dir string, why *fault.Fault) *Report {
+	out := &Report{Source: label, dir: dir, Findings: []Finding{}}
+	l := &linter{out: out, f: newFound()}
+	l.f.add(Finding{Rule: "chart-unreadable", Message: why.Message, Fix: why.Hint}, static)
+	l.finish()
+	return out
+}
+
 // linter is at work on one chart.
 type linter struct {
 	o   Options
@@ -231,7 +240,6 @@ func (l *linter) render(ctx context.Context, s *subject) error {
 	if l.over >= maxOverruns {
 		return nil
 	}
-	l.images(base.Objects)
 	if err := l.helm(baseGiven, s, platform); err != nil {
 		return err
 	}

@@ -121,6 +121,7 @@ func leaves(o manifest.Object) []leaf {
 // judgeObjects looks at what one set of values renders.
 func (l *linter) judgeObjects(set manifest.Set, g given, number int) {
 	l.leaks(set, g, number)
+	l.images(set, number)
 	for _, o := range set {
 		l.annotations(o, number)
 		if o.ID().Kind == "Job" {
@@ -168,13 +169,8 @@ func (l *linter) job(o manifest.Object, number int) {
 	}
 }
 
-// images tells of images that may change unseen, unless a guardrail does.
-func (l *linter) images(set manifest.Set) {
-	for _, r := range guard.Rules() {
-		if strings.Contains(r.ID, "image") && r.ID != "image-not-pinned" {
-			return
-		}
-	}
+// images tells of images that may change unseen.
+func (l *linter) images(set manifest.Set, number int) {
 	for _, o := range set {
 		if kind := o.ID().Kind; kind != "Deployment" && kind != "Job" {
 			continue
@@ -186,9 +182,9 @@ func (l *linter) images(set manifest.Set) {
 			_, tag, tagged := strings.Cut(leaf.text[strings.LastIndexByte(leaf.text, '/')+1:], ":")
 			switch {
 			case !tagged || tag == "":
-				l.finding("image-not-pinned", o, leaf.path, "the image has no tag", 0)
+				l.finding("image-not-pinned", o, leaf.path, "the image has no tag", number)
 			case tag == "latest":
-				l.finding("image-not-pinned", o, leaf.path, "the image's tag is latest", 0)
+				l.finding("image-not-pinned", o, leaf.path, "the image's tag is latest", number)
 			}
 		}
 	}

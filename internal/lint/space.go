@@ -353,6 +353,10 @@ func (s *space) says(r row) []string {
 // they have nothing in common, it is what the first of them says.
 func (s *space) shows(rows []row, at []int) []string {
 	var common []string
+	if !slices.ContainsFunc(at, func(n int) bool { return n != elsewhere }) {
+		return []string{elsewhereText}
+	}
+	at = slices.DeleteFunc(slices.Clone(at), func(n int) bool { return n == elsewhere })
 	for i, n := range at {
 		if n <= 0 || n >= len(rows) {
 			return nil
