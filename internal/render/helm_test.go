@@ -173,6 +173,9 @@ func TestObjectsAreThoseOfHelmForAllItsOwnCharts(t *testing.T) {
 			if strings.HasPrefix(path, filepath.Join("../../examples", "hostile")) {
 				continue // made to take all time and memory there is: for processes of their own
 			}
+			if path == filepath.Join("../../examples", "lint", "random") {
+				continue // never the same twice
+			}
 			name := filepath.ToSlash(filepath.Join(prefix, strings.TrimPrefix(path, dir)))
 			name = strings.TrimPrefix(name, "/")
 			h, err := loader.Load(path)

@@ -25,7 +25,7 @@ const (
 	kubeMinor   = "37"
 	helmVersion = "v3.22.0"
 
-	maxOutput = 16 << 20 // bytes that all templates of a chart may render together
+	maxOutput = 4 << 20 // bytes that all templates of a chart may render together
 )
 
 // Input is what is rendered.

@@ -303,7 +303,7 @@ func TestOutputIsBounded(t *testing.T) {
 		"templates/b.yaml": "a: {{ repeat 9000000 \"x\" }}\n",
 	})
 	_, errs := Render(t.Context(), inputOf(c, nil))
-	if d := cmp.Diff([]string{"the templates render 18000008 bytes, the limit is 16777216"}, errs); d != "" {
+	if d := cmp.Diff([]string{"the templates render 18000008 bytes, the limit is 4194304"}, errs); d != "" {
 		t.Error(d)
 	}
 }

@@ -34,8 +34,9 @@ const (
 	defaultMax  = 2
 	defaultIdle = 11 * time.Minute
 
-	// maxKnown bounds what is remembered of charts and of jobs.
-	maxKnown = 256
+	// maxKnown and maxKnownBytes bound what is remembered of charts and of jobs, each.
+	maxKnown      = 1024
+	maxKnownBytes = 16 << 20
 	// overrunAge is how long an overrun is answered without another try: long enough that a hostile chart
 	// costs next to nothing, short enough that a larger bound or a new program shows.
 	overrunAge = 10 * time.Minute
@@ -120,7 +121,7 @@ func (p *Pool) Inspect(ctx context.Context, a *chart.Archive) (*Chart, error) {
 	if r.Chart == nil {
 		return nil, errBroken
 	}
-	p.inspected.put(a.Digest, r.Chart)
+	p.inspected.put(a.Digest, r.Chart, r.Chart.weight())
 	return r.Chart, nil
 }
 
@@ -146,7 +147,7 @@ func (p *Pool) Render(ctx context.Context, a *chart.Archive, j Job) (*Result, er
 	if known {
 		r.Result.Warnings = slices.Clone(warnings)
 	} else {
-		p.checked.put(key, slices.Clone(r.Result.Warnings))
+		p.checked.put(key, slices.Clone(r.Result.Warnings), textSize(r.Result.Warnings))
 	}
 	return r.Result, nil
 }
@@ -170,7 +171,7 @@ func (p *Pool) ask(ctx context.Context, a *chart.Archive, q *request, key string
 	r, err := p.work(ctx, a, q)
 	var over *Overrun
 	if errors.As(err, &over) && !over.Again && key != "" {
-		p.overruns.put(key, overrun{over, p.o.Now()})
+		p.overruns.put(key, overrun{over, p.o.Now()}, 256)
 	}
 	if err == nil && r.Fault != nil {
 		return nil, r.Fault.fault()
@@ -252,10 +253,19 @@ func (p *Pool) dismiss(w *process) {
 	}
 }
 
-// memo remembers, bounded. The zero value is empty.
+func textSize(list []string) int {
+	n := 0
+	for _, t := range list {
+		n += 16 + len(t)
+	}
+	return n
+}
+
+// memo remembers, bounded in number and bytes. The zero value is empty.
 type memo[T any] struct {
-	mu   sync.Mutex
-	held map[string]T
+	mu    sync.Mutex
+	held  map[string]T
+	bytes int
 }
 
 func (m *memo[T]) get(key string) (T, bool) {
@@ -265,12 +275,13 @@ func (m *memo[T]) get(key string) (T, bool) {
 	return v, ok
 }
 
-// put remembers v. At the bound all is forgotten, which costs one job each.
-func (m *memo[T]) put(key string, v T) {
+// put remembers v. At a bound all is forgotten, which costs one job each.
+func (m *memo[T]) put(key string, v T, bytes int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.held == nil || len(m.held) >= maxKnown {
-		m.held = make(map[string]T, maxKnown)
+	if m.held == nil || len(m.held) >= maxKnown || m.bytes+bytes > maxKnownBytes {
+		m.held, m.bytes = make(map[string]T), 0
 	}
 	m.held[key] = v
+	m.bytes += bytes
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -75,8 +76,8 @@ func (o *Overrun) Error() string { return o.What }
 
 // The most that a chart may render: objects, and values in all of them together.
 const (
-	MaxObjects = 2000
-	MaxNodes   = 400_000
+	MaxObjects = 500
+	MaxNodes   = 100_000
 )
 
 // loaded is a chart with its schema compiled.
@@ -98,7 +99,10 @@ func load(a *chart.Archive) (*loaded, error) {
 
 func (l *loaded) describe() *Chart {
 	c := l.chart
-	out := &Chart{Facts: c.Facts(), APIVersion: c.APIVersion, Type: c.Type, CRDs: c.CRDs}
+	out := &Chart{Facts: shortened(c.Facts()), APIVersion: c.APIVersion, Type: c.Type, CRDs: c.CRDs}
+	if len(out.CRDs) > maxListed {
+		out.CRDs = out.CRDs[:maxListed]
+	}
 	if len(c.Schema) <= inputs.MaxSchemaBytes {
 		out.Schema = c.Schema
 	}
@@ -109,6 +113,43 @@ func (l *loaded) describe() *Chart {
 	out.Inputs = l.schema.Inputs()
 	out.SchemaWarnings = l.schema.Warnings()
 	return out
+}
+
+// What is handed over of a chart's own texts, which may be as long as the chart: no plan shows more.
+const (
+	maxText   = 8 << 10
+	maxListed = 256
+)
+
+// shortened are the facts with no text longer than anybody reads.
+func shortened(f v1alpha1.PlanChart) v1alpha1.PlanChart {
+	for _, t := range []*string{&f.Name, &f.Version, &f.AppVersion, &f.Description} {
+		*t = short(*t)
+	}
+	kept := make(map[string]string, min(len(f.Annotations), maxListed))
+	for _, key := range slices.Sorted(maps.Keys(f.Annotations)) {
+		if ours := strings.HasPrefix(key, v1alpha1.GroupVersion.Group+"/"); ours || len(kept) < maxListed && len(key) <= maxText {
+			kept[key] = short(f.Annotations[key])
+		}
+	}
+	f.Annotations = kept
+	return f
+}
+
+func short(text string) string {
+	if len(text) <= maxText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxText], "") + "…"
+}
+
+// weight is how much memory a Chart takes, roughly.
+func (c *Chart) weight() int {
+	n := 1024 + len(c.Schema)
+	for k, v := range c.Facts.Annotations {
+		n += len(k) + len(v)
+	}
+	return n + 512*len(c.Inputs) + 128*len(c.SchemaWarnings)
 }
 
 // render merges, validates and renders. With twice, it renders two times and says what differs.
