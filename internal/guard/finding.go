@@ -17,13 +17,19 @@ type Rule struct {
 	Title string   `json:"title"` // what must hold, in a few words
 	Level Level    `json:"level"`
 	Kinds []string `json:"kinds,omitempty"` // what it looks at; empty for objects of every kind
-	Why   string   `json:"why"`
-	Fix   string   `json:"fix"` // the way out, for the author of the chart
+	// Ours tells that the rule is no row of the contract's table.
+	Ours bool `json:"ours,omitempty"`
+	// Notice tells that the rule is for the admin who reads a plan, rather than for the author of the chart.
+	Notice bool   `json:"notice,omitempty"`
+	Why    string `json:"why"`
+	Fix    string `json:"fix"` // the way out, for the author of the chart
 
-	// How it is decided: once for the chart, for each object, or from what was observed in the cluster.
-	chart    func(*scope) []hit
-	object   func(*scope, *object) []hit
-	observed bool
+	// How it is decided: once for the chart, for each object, from what was observed in the cluster, or for each
+	// object beside what others have there.
+	chart      func(*scope) []hit
+	object     func(*scope, *object) []hit
+	observed   bool
+	neighbours func(Neighbours, *object) []hit
 }
 
 func (r Rule) covers(kind string) bool {

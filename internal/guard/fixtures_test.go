@@ -27,12 +27,16 @@ type instance struct {
 	failing    bool
 	facts      Facts
 	taken      []manifest.ID
+	near       Neighbours
+	neighbours Neighbours
 	want       map[string][]string // rule id → findings
 }
 
+// got are the findings: of the notices only those of the rule that the fixture is about.
 func (i instance) got(rules []Rule) map[string][]string {
+	rules = slices.DeleteFunc(slices.Clone(rules), func(r Rule) bool { return r.Notice && r.ID != i.rule })
 	got := map[string][]string{}
-	for _, f := range slices.Concat(check(rules, i.facts), checkOwnership(rules, i.taken)) {
+	for _, f := range slices.Concat(check(rules, i.facts), checkOwnership(rules, i.taken), checkNeighbours(rules, i.facts.Objects, i.near)) {
 		got[f.Rule] = append(got[f.Rule], f.String())
 	}
 	return got
@@ -117,7 +121,7 @@ func fixtures(t *testing.T) []instance {
 func expand(t *testing.T, rule string, failing bool, c value) []instance {
 	t.Helper()
 	for _, k := range c.keys() {
-		if !slices.Contains([]string{"case", "chart", "facts", "objects", "bare", "pod", "template", "container", "taken", "want", "also"}, k) {
+		if !slices.Contains([]string{"case", "chart", "facts", "objects", "bare", "pod", "template", "container", "taken", "neighbours", "want", "also"}, k) {
 			t.Fatalf("%s: unknown key %s in a fixture", rule, k)
 		}
 	}
@@ -137,6 +141,9 @@ func expand(t *testing.T, rule string, failing bool, c value) []instance {
 	for _, id := range c.at("taken").items() {
 		base.taken = append(base.taken, manifest.ID{APIVersion: id.at("apiVersion").text(), Kind: id.at("kind").text(), Name: id.at("name").text()})
 	}
+
+	base.near.Services = neighbours(c.at("neighbours", "services"))
+	base.near.Workloads = neighbours(c.at("neighbours", "workloads"))
 
 	var out []instance
 	add := func(variant, kind, place string, workload map[string]any) {
@@ -251,10 +258,21 @@ func goodWorkload(kind string) map[string]any {
 		"spec": map[string]any{"template": map[string]any{
 			"metadata": map[string]any{"labels": map[string]any{"app": "app"}},
 			"spec": map[string]any{
-				"containers": []any{map[string]any{"name": "app", "image": "ghcr.io/example/app:1"}},
+				"containers": []any{map[string]any{
+					"name": "app", "image": "ghcr.io/example/app:1@sha256:0", "readinessProbe": map[string]any{"tcpSocket": map[string]any{"port": int64(80)}},
+					"resources": map[string]any{"requests": map[string]any{"cpu": "1m"}},
+				}},
 			},
 		}},
 	}
+}
+
+func neighbours(list value) []Neighbour {
+	var out []Neighbour
+	for _, e := range list.items() {
+		out = append(out, Neighbour{Kind: e.at("kind").text(), Name: e.at("name").text(), Labels: texted(e.at("labels"))})
+	}
+	return out
 }
 
 func texts(list value) []string {

@@ -9,6 +9,8 @@
 package guard
 
 import (
+	"slices"
+
 	"zaentrum.io/zae/internal/manifest"
 )
 
@@ -36,10 +38,16 @@ type ChartFacts struct {
 	CRDs        []string // paths of files under crds/, subcharts included
 }
 
-// Check runs every rule on the chart and on every object. It stops at nothing: all findings are reported,
-// those of the chart first, then object by object in the given order, for each in the table's order.
+// Check runs every rule but the notices on the chart and on every object. It stops at nothing: all findings are
+// reported, those of the chart first, then object by object in the given order, for each in the table's order.
 func Check(f Facts) []Finding {
-	return check(Rules(), f)
+	return check(slices.DeleteFunc(Rules(), func(r Rule) bool { return r.Notice }), f)
+}
+
+// Notices runs the others: what the admin who reads the plan should know, and the chart's author cannot be told to
+// change.
+func Notices(f Facts) []Finding {
+	return check(slices.DeleteFunc(Rules(), func(r Rule) bool { return !r.Notice }), f)
 }
 
 func check(rules []Rule, f Facts) []Finding {

@@ -32,7 +32,7 @@ func TestTheTableIsComplete(t *testing.T) {
 			t.Errorf("%s has no level", r.ID)
 		}
 		ways := 0
-		for _, way := range []bool{r.chart != nil, r.object != nil, r.observed} {
+		for _, way := range []bool{r.chart != nil, r.object != nil, r.observed, r.neighbours != nil} {
 			if way {
 				ways++
 			}
@@ -85,6 +85,47 @@ func TestARealisticAddonIsAccepted(t *testing.T) {
 	}
 }
 
+// The notices on it are those that it deserves, each once.
+func TestARealisticAddonHasItsNotices(t *testing.T) {
+	t.Parallel()
+	seen := map[string]bool{}
+	for _, f := range Notices(exampleFacts(t)) {
+		if f.Level != Warn {
+			t.Errorf("%s forbids something", f.Rule)
+		}
+		seen[f.Rule] = true
+	}
+	for _, id := range []string{"host-aliases", "media-writable", "pinned-digest", "platform-secret", "resource-requests"} {
+		if !seen[id] {
+			t.Errorf("no notice %s", id)
+		}
+		delete(seen, id)
+	}
+	if len(seen) > 0 {
+		t.Errorf("also %v", seen)
+	}
+}
+
+func TestOnlyWhatIsNewIsHeldAgainstNeighbours(t *testing.T) {
+	t.Parallel()
+	f := goodFacts()
+	if got := NewTraffic(f.Objects, nil); len(got) != 2 {
+		t.Errorf("of a new addon: %v", got.IDs())
+	}
+	if got := NewTraffic(f.Objects, f.Objects.Clone()); len(got) != 0 {
+		t.Errorf("of what runs: %v", got.IDs())
+	}
+	changed := f.Objects.Clone()
+	changed[0].Tree["spec"].(map[string]any)["selector"] = map[string]any{"app": "app", "x": "y"}
+	if got := NewTraffic(changed, f.Objects); len(got) != 1 || got[0].ID().Kind != kindService {
+		t.Errorf("of another selector: %v", got.IDs())
+	}
+	plain := manifest.Set{{Tree: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a"}}}}
+	if got := NewTraffic(plain, nil); len(got) != 0 {
+		t.Errorf("of a ConfigMap: %v", got.IDs())
+	}
+}
+
 func TestCheckChangesNothing(t *testing.T) {
 	t.Parallel()
 	f := exampleFacts(t)
@@ -117,7 +158,7 @@ type: x
 		f.Objects = append(f.Objects, manifest.Object{Source: "templates/all.yaml", Tree: o.(map[string]any)})
 	}
 	var got []string
-	for _, found := range Check(f) {
+	for _, found := range append(Check(f), Notices(f)...) {
 		got = append(got, found.Rule+" "+found.Kind)
 	}
 	want := []string{
@@ -193,7 +234,7 @@ func TestTextFromChartsIsMadeFitToBeShown(t *testing.T) {
 		"volumes":            []any{map[string]any{"name": "a", hostile: map[string]any{}}},
 		"imagePullSecrets":   []any{map[string]any{"name": hostile}},
 	}
-	found := append(Check(f), CheckOwnership([]manifest.ID{{Kind: hostile, Name: hostile}})...)
+	found := append(append(Check(f), Notices(f)...), CheckOwnership([]manifest.ID{{Kind: hostile, Name: hostile}})...)
 	if len(found) < 8 {
 		t.Errorf("only %d findings", len(found))
 	}
@@ -216,7 +257,7 @@ func TestFindingsQuoteNoValue(t *testing.T) {
 				}
 			}
 		}
-		for _, found := range Check(f) {
+		for _, found := range append(Check(f), Notices(f)...) {
 			if strings.Contains(found.String(), canary) {
 				t.Errorf("%s: %s", i.name, found)
 			}
@@ -310,8 +351,8 @@ func FuzzCheck(f *testing.F) {
 			tree, _ := d.(map[string]any)
 			facts.Objects = append(facts.Objects, manifest.Object{Tree: tree})
 		}
-		found := Check(facts)
-		if !reflect.DeepEqual(found, Check(facts)) {
+		found := append(Check(facts), Notices(facts)...)
+		if !reflect.DeepEqual(found, append(Check(facts), Notices(facts)...)) {
 			t.Error("two runs differ")
 		}
 		for _, f := range found {

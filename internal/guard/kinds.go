@@ -55,30 +55,21 @@ func serviceSelectsOwnPods(s *scope, o *object) []hit {
 		return nil
 	}
 	for _, w := range s.objects {
-		if w.template().raw != nil && s.selects(selector, w) {
+		if w.template().raw != nil && selects(selector, w) {
 			return nil
 		}
 	}
 	return []hit{selector.hit("selects none of the chart's pods")}
 }
 
-// selects tells whether the pods of w, with the labels that the operator adds, fit a selector.
-func (s *scope) selects(selector value, w *object) bool {
+// selects tells whether the pods of w, with the label that the operator adds to them, fit a selector.
+func selects(selector value, w *object) bool {
 	labels := w.template().at("metadata", "labels")
 	for _, k := range selector.keys() {
 		want := selector.at(k)
-		var fits bool
-		switch k {
-		case v1alpha1.LabelAddon, v1alpha1.LabelInstance:
-			fits = want.is(s.Addon)
-		case v1alpha1.LabelManagedBy:
-			fits = want.is(v1alpha1.ManagedBy)
-		case v1alpha1.LabelPartOf:
-			fits = true // the platform decides its value
-		case v1alpha1.LabelComponent:
-			fits = w.id.Kind == kindDeployment && want.is(w.id.Name)
-		default:
-			fits = want.text() == labels.at(k).text() && labels.at(k).raw != nil
+		fits := want.text() == labels.at(k).text() && labels.at(k).raw != nil
+		if k == v1alpha1.LabelComponent && w.id.Kind == kindDeployment {
+			fits = want.is(w.id.Name)
 		}
 		if !fits {
 			return false

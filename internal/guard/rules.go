@@ -48,7 +48,7 @@ func Rules() []Rule {
 			Fix: "Render only ServiceAccount, Secret, ConfigMap, PersistentVolumeClaim and Service (v1), Deployment (apps/v1) and Job (batch/v1). The addon's UI is reached through the portal proxy.",
 		},
 		{
-			ID: "valid-name", Title: "a fixed, valid name", Level: Refuse, object: validName,
+			ID: "valid-name", Title: "a fixed, valid name", Level: Refuse, Ours: true, object: validName,
 			Why: "An object is found again by its name; the cluster refuses invalid ones in the middle of an apply.",
 			Fix: "Name it with lower-case letters, digits and - (a workload with at most 63 characters), and without generateName.",
 		},
@@ -73,7 +73,7 @@ func Rules() []Rule {
 			Fix: "Remove metadata.ownerReferences.",
 		},
 		{
-			ID: "no-finalizers", Title: "no finalizers", Level: Refuse, object: noFinalizers,
+			ID: "no-finalizers", Title: "no finalizers", Level: Refuse, Ours: true, object: noFinalizers,
 			Why: "A finalizer that nobody takes off blocks the removal of the addon for ever.",
 			Fix: "Remove metadata.finalizers, also from pod templates.",
 		},
@@ -83,33 +83,33 @@ func Rules() []Rule {
 			Fix: "Remove the annotation; a pod gets the token of its own account with automountServiceAccountToken: true.",
 		},
 		{
-			ID: "no-server-metadata", Title: "no metadata that the cluster keeps", Level: Refuse, object: noServerMetadata,
+			ID: "no-server-metadata", Title: "no metadata that the cluster keeps", Level: Refuse, Ours: true, object: noServerMetadata,
 			Why: "uid, resourceVersion, managedFields and deletion times belong to one object in one cluster; with them an apply fails.",
 			Fix: "Remove them from metadata; they are left over from an exported object.",
 		},
 		{
-			ID: "wrong-type", Title: "values of the right type", Level: Refuse, object: wrongType,
+			ID: "wrong-type", Title: "values of the right type", Level: Refuse, Ours: true, object: wrongType,
 			Why: "What has the wrong type cannot be checked, and the cluster refuses it or reads it as something else.",
 			Fix: "Quote strings that look like numbers or booleans, in labels and annotations too; do not quote numbers and booleans.",
 		},
 		{
-			ID: "unknown-field", Title: "only known fields", Level: Refuse, object: unknownField,
+			ID: "unknown-field", Title: "only known fields", Level: Refuse, Ours: true, object: unknownField,
 			Why: "A field that these rules do not know could do anything, and a misspelt one does nothing.",
 			Fix: "Correct the field's name; if it is newer than this version of the platform, leave it out.",
 		},
 		{
-			ID: "unique-list-entry", Title: "no list entry twice", Level: Refuse, object: uniqueListEntry,
+			ID: "unique-list-entry", Title: "no list entry twice", Level: Refuse, Ours: true, object: uniqueListEntry,
 			Kinds: []string{kindServiceAccount, kindService, kindDeployment, kindJob},
 			Why:   "Entries such as env, ports and volumes are told apart by their names; two of one name are refused or merged oddly.",
 			Fix:   "Render each entry once.",
 		},
 		{
-			ID: "server-set-field", Title: "no fields that the cluster sets", Level: Warn, object: serverSetField,
+			ID: "server-set-field", Title: "no fields that the cluster sets", Level: Warn, Ours: true, object: serverSetField,
 			Why: "The cluster overwrites or ignores what a chart says there.",
 			Fix: "Remove status, generation, creationTimestamp and selfLink; they are left over from an exported object.",
 		},
 		{
-			ID: "reserved-label", Title: "no marks of the operator's", Level: Warn, object: reservedLabel,
+			ID: "reserved-label", Title: "no marks of the operator's", Level: Warn, Ours: true, object: reservedLabel,
 			Why: "The operator sets labels under zaentrum.io/ and its annotations itself, over what the chart says.",
 			Fix: "Leave them out of the templates.",
 		},
@@ -136,7 +136,7 @@ func Rules() []Rule {
 			Fix: "Give the Service that zaentrum.io/primary names a TCP port 80; targetPort may be any.",
 		},
 		{
-			ID: "service-selects-own-pods", Title: "Services select the chart's pods", Level: Warn, Kinds: services, object: serviceSelectsOwnPods,
+			ID: "service-selects-own-pods", Title: "Services select the chart's pods", Level: Warn, Ours: true, Kinds: services, object: serviceSelectsOwnPods,
 			Why: "A selector that fits no pod of the chart leads nowhere, or to somebody else's pods.",
 			Fix: "Use the labels of the pod template as the selector.",
 		},
@@ -146,12 +146,12 @@ func Rules() []Rule {
 			Fix: "Remove volumeName, dataSource and dataSourceRef.",
 		},
 		{
-			ID: "claim-selector", Title: "claims that select no volume", Level: Warn, Kinds: claims, object: claimSelector,
+			ID: "claim-selector", Title: "claims that select no volume", Level: Warn, Ours: true, Kinds: claims, object: claimSelector,
 			Why: "A selector binds the claim to a volume that somebody else prepared.",
 			Fix: "Leave the selector out, so that a new volume is made.",
 		},
 		{
-			ID: "service-account-secrets", Title: "service accounts with the chart's Secrets", Level: Refuse, Kinds: []string{kindServiceAccount}, object: serviceAccountSecrets,
+			ID: "service-account-secrets", Title: "service accounts with the chart's Secrets", Level: Refuse, Ours: true, Kinds: []string{kindServiceAccount}, object: serviceAccountSecrets,
 			Why: "Pods pull images with the Secrets that their service account names, whoever they belong to.",
 			Fix: "Name only Secrets that the chart renders, and those of zaentrum.imagePullSecrets.",
 		},
@@ -198,19 +198,19 @@ func Rules() []Rule {
 			Fix: "Remove priorityClassName and priority.",
 		},
 		{
-			ID: "no-scheduling-group", Title: "no scheduling group", Level: Refuse, Kinds: pods, object: noSchedulingGroup,
+			ID: "no-scheduling-group", Title: "no scheduling group", Level: Refuse, Ours: true, Kinds: pods, object: noSchedulingGroup,
 			Why: "The group is an object that an addon cannot have, so it is somebody else's.",
 			Fix: "Remove schedulingGroup.",
 		},
 		{
-			ID: "no-device-claims", Title: "no claims of devices", Level: Refuse, Kinds: pods, object: noDeviceClaims,
+			ID: "no-device-claims", Title: "no claims of devices", Level: Refuse, Ours: true, Kinds: pods, object: noDeviceClaims,
 			Why: "The claim, or its template, is an object that an addon cannot have, so it is somebody else's.",
 			Fix: "Remove resourceClaims; ask for a device with resources.limits.",
 		},
 
 		// Pods: as whom their containers run.
 		{
-			ID: "no-ephemeral-containers", Title: "no ephemeral containers", Level: Refuse, Kinds: pods, object: noEphemeralContainers,
+			ID: "no-ephemeral-containers", Title: "no ephemeral containers", Level: Refuse, Ours: true, Kinds: pods, object: noEphemeralContainers,
 			Why: "They are for debugging a running pod and cannot be part of a template.",
 			Fix: "Remove ephemeralContainers, or make it an ordinary container.",
 		},
@@ -260,7 +260,7 @@ func Rules() []Rule {
 			Fix: "Remove the profile or its annotation, or use RuntimeDefault.",
 		},
 		{
-			ID: "no-unconfined-seccomp", Title: "seccomp is not switched off", Level: Refuse, Kinds: pods, object: noUnconfinedSeccomp,
+			ID: "no-unconfined-seccomp", Title: "seccomp is not switched off", Level: Refuse, Ours: true, Kinds: pods, object: noUnconfinedSeccomp,
 			Why: "An unconfined container may make every system call.",
 			Fix: "Remove the profile or its annotation, or use RuntimeDefault.",
 		},
@@ -270,7 +270,7 @@ func Rules() []Rule {
 			Fix: "Remove windowsOptions.hostProcess.",
 		},
 		{
-			ID: "no-probe-host", Title: "probes and hooks call their own pod", Level: Refuse, Kinds: pods, object: noProbeHost,
+			ID: "no-probe-host", Title: "probes and hooks call their own pod", Level: Refuse, Ours: true, Kinds: pods, object: noProbeHost,
 			Why: "The node makes these calls; with a host they reach what the pod itself may not.",
 			Fix: "Remove host from httpGet and tcpSocket; set a Host header with httpHeaders.",
 		},
@@ -287,7 +287,7 @@ func Rules() []Rule {
 			Fix: "Use configMap, secret, emptyDir, projected (of configMap, secret, downwardAPI and serviceAccountToken), downwardAPI or persistentVolumeClaim.",
 		},
 		{
-			ID: "one-volume-source", Title: "one source in a volume", Level: Refuse, Kinds: pods, object: oneVolumeSource,
+			ID: "one-volume-source", Title: "one source in a volume", Level: Refuse, Ours: true, Kinds: pods, object: oneVolumeSource,
 			Why: "A volume is of one kind; the cluster refuses one that is of two.",
 			Fix: "Split it into two volumes; several sources go into one projected volume.",
 		},
@@ -312,12 +312,84 @@ func Rules() []Rule {
 			Fix: "Render the ServiceAccount, or leave serviceAccountName out.",
 		},
 		{
-			ID: "pull-secret-in-pod", Title: "pull secrets are for pulling", Level: Warn, Kinds: pods, object: pullSecretInPod,
+			ID: "pull-secret-in-pod", Title: "pull secrets are for pulling", Level: Warn, Ours: true, Kinds: pods, object: pullSecretInPod,
 			Why: "A pod that reads the platform's registry credentials can pass them on.",
 			Fix: "Name zaentrum.imagePullSecrets only under imagePullSecrets.",
 		},
 
+		// What an admin should know before installing.
+		{
+			ID: "pinned-digest", Title: "images by digest", Level: Warn, Ours: true, Notice: true, Kinds: pods, object: pinnedDigest,
+			Why: "A tag can be given to another image at any time, and the next pod runs it unseen; without a tag it is latest, which is meant to move.",
+			Fix: "Name the image with @sha256:… behind a tag of one version.",
+		},
+		{
+			ID: "service-account-token", Title: "no token of a service account", Level: Warn, Ours: true, Notice: true, Kinds: pods, object: serviceAccountToken,
+			Why: "With the token a pod calls the cluster's API with whatever rights its account was given.",
+			Fix: "Leave automountServiceAccountToken and projected tokens out unless the addon calls the API.",
+		},
+		{
+			ID: "host-aliases", Title: "no names of the chart's own", Level: Warn, Ours: true, Notice: true, Kinds: pods, object: hostAliases,
+			Why: "The pods resolve these names as the chart says, not as everybody else does.",
+			Fix: "Alias only the issuer's host, to zaentrum.issuerHostAliasIP.",
+		},
+		{
+			ID: "media-writable", Title: "media is only read", Level: Warn, Ours: true, Notice: true, Kinds: pods, object: mediaWritable,
+			Why: "The addon can change and delete the platform's media.",
+			Fix: "Mount it with readOnly: true unless the addon writes files for ingest.",
+		},
+		{
+			ID: "platform-secret", Title: "no credentials of the platform", Level: Warn, Ours: true, Notice: true, Kinds: pods, object: platformSecret,
+			Why: "The addon reads and writes the platform's events as the platform does.",
+			Fix: "Mount zaentrum.events.tlsSecret only where events are used.",
+		},
+		{
+			ID: "workload-identity", Title: "no identity in a cloud", Level: Warn, Ours: true, Notice: true, Kinds: []string{kindServiceAccount, kindDeployment, kindJob}, object: workloadIdentity,
+			Why: "The cloud gives the pods rights that nothing in the cluster shows.",
+			Fix: "Remove the marks of eks.amazonaws.com, iam.gke.io and azure.workload.identity.",
+		},
+		{
+			ID: "runtime-class", Title: "the usual runtime", Level: Warn, Ours: true, Notice: true, Kinds: pods, object: runtimeClass,
+			Why: "Another runtime isolates otherwise, and where the cluster has none of that name the pods never start.",
+			Fix: "Remove runtimeClassName.",
+		},
+		{
+			ID: "scheduler-name", Title: "the usual scheduler", Level: Warn, Ours: true, Notice: true, Kinds: pods, object: schedulerName,
+			Why: "Another scheduler places pods as it likes, and where the cluster has none of that name they stay pending.",
+			Fix: "Remove schedulerName.",
+		},
+		{
+			ID: "root-group", Title: "not in root's group", Level: Warn, Ours: true, Notice: true, Kinds: pods, object: rootGroup,
+			Why: "Files of root are often open to its group.",
+			Fix: "Use another number for runAsGroup, fsGroup and supplementalGroups, or leave them out.",
+		},
+		{
+			ID: "resource-requests", Title: "containers say what they need", Level: Warn, Ours: true, Notice: true, Kinds: pods, object: resourceRequests,
+			Why: "Without requests a pod is put where there is no room for it, and is the first to go when memory is short.",
+			Fix: "Set resources.requests for cpu and memory.",
+		},
+		{
+			ID: "primary-readiness", Title: "the primary tells when it is ready", Level: Warn, Ours: true, Notice: true, Kinds: []string{kindDeployment}, object: primaryReadiness,
+			Why: "Without a probe the addon counts as ready, and is registered, before it answers.",
+			Fix: "Give the container a readinessProbe.",
+		},
+		{
+			ID: "primary-reachable", Title: "the primary Service leads to pods", Level: Warn, Ours: true, Notice: true, Kinds: services, object: primaryReachable,
+			Why: "A headless Service does not map port 80 to the container's, and one without a selector leads nowhere.",
+			Fix: "Leave clusterIP out, and select the primary's pods by their labels.",
+		},
+
 		// The cluster, as it was observed.
+		{
+			ID: "no-foreign-traffic", Title: "pods that take nobody's traffic", Level: Refuse, Ours: true, Kinds: pods, neighbours: noForeignTraffic,
+			Why: "Pods whose labels fit the selector of somebody else's Service get a part of its traffic.",
+			Fix: "Give the pods labels of the addon's own, such as app: <addon>.",
+		},
+		{
+			ID: "no-foreign-pods", Title: "Services that select nobody else's pods", Level: Refuse, Ours: true, Kinds: services, neighbours: noForeignPods,
+			Why: "Under the addon's name others would be reached, and what is sent to the addon goes to them.",
+			Fix: "Select the labels of the chart's own pods, and one at least that only they have.",
+		},
 		{
 			ID: "ownership", Title: "nothing that belongs to others", Level: Refuse, observed: true,
 			Why: "An object of that kind and name exists and is not controlled by this addon: it is the platform's, another addon's or made by hand.",

@@ -98,7 +98,13 @@ func (s *shape) compare(v value, found *[]fault) {
 			return
 		}
 		for _, k := range v.keys() {
-			s.values.compare(v.at(k), found)
+			at := v.at(k)
+			if at.raw == nil {
+				// What templates write for a value that is not there. The API server refuses it or drops the key.
+				*found = append(*found, fault{hit: at.hit("null: give it a value, in quotes if it is empty, or leave the key out")})
+				continue
+			}
+			s.values.compare(at, found)
 		}
 	case s.items != nil:
 		if _, ok := v.raw.([]any); !ok {
