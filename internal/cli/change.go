@@ -85,8 +85,10 @@ func (ch *change) through(ctx context.Context, first func(context.Context) (*cli
 	return ch.after(ctx)
 }
 
-// decide shows the plan and installs it, or says why not.
+// decide shows the plan and installs it, or says why not. A plan that is made anew meanwhile, because the content
+// behind a version or the cluster changed, is shown and asked about again.
 func (ch *change) decide(ctx context.Context) error {
+	moved := false
 	for {
 		got, err := ch.a.waitPlanned(ctx, ch.c, ch.name, ch.own, ch.flags.timeout)
 		if err != nil {
@@ -97,17 +99,31 @@ func (ch *change) decide(ctx context.Context) error {
 		ch.chartChanged = ch.before != nil && got.Doc.Chart != ch.before.Chart
 		refusal := v.refusal()
 		ch.refused = refusal != nil
-		if refusal == nil {
-			break
-		}
-		if !v.onlyMissing() || !ch.a.person() {
+		switch {
+		case refusal == nil && moved && ch.flags.yes:
+			return ch.notAsShown()
+		case refusal == nil:
+			if moved, err = ch.install(ctx, got.ETag); !moved || err != nil {
+				return err
+			}
+			ch.a.err.printf("the plan changed since it was shown; this is the plan now:\n")
+		case !v.onlyMissing() || !ch.a.person():
 			return refusal
-		}
-		if err := ch.complete(ctx, v); err != nil {
-			return err
+		default:
+			if err := ch.complete(ctx, v); err != nil {
+				return err
+			}
 		}
 	}
-	return ch.install(ctx)
+}
+
+// notAsShown is a plan that changed under a command that asks nobody: it was agreed to before it was there.
+func (ch *change) notAsShown() error {
+	f := fault.New(fault.Conflict, "the plan of addon %s changed since it was shown, and was not installed", ch.name)
+	if ch.wrote && ch.before != nil {
+		return f.WithHint("read the plan there is now, and give the command again")
+	}
+	return f.WithHint("read the plan there is now, then: zae addon install %s", ch.name)
 }
 
 // show prints the plan: it is the answer, unless a document is.
@@ -161,35 +177,50 @@ func (ch *change) complete(ctx context.Context, v *planView) error {
 	})
 }
 
-// install asks, checks that the plan shown is still the one there is, and installs it.
-func (ch *change) install(ctx context.Context) error {
+// install asks and installs the plan that the tag names. It is true when there is another plan of the same
+// generation, and nothing was installed.
+func (ch *change) install(ctx context.Context, tag string) (moved bool, _ error) {
 	if !ch.flags.yes {
 		if err := ch.a.confirm(ctx, "Install this plan?"); err != nil {
-			return err
+			return false, err
 		}
 	}
-	now, err := ch.c.Get(ctx, ch.name)
-	if err != nil {
-		return err
-	}
-	if now.Doc.Generation != ch.own {
-		return elsewhere(ch.name, now.Doc.Generation, ch.own)
+	if moved, err := ch.another(ctx, tag); moved || err != nil {
+		return moved, err
 	}
 	planned := ch.own
 	ch.asking = true
-	err = ch.write(ctx, func(ctx context.Context) (*client.Answer[apitype.WriteAnswer], error) {
-		return ch.c.Install(ctx, ch.name)
+	err := ch.write(ctx, func(ctx context.Context) (*client.Answer[apitype.WriteAnswer], error) {
+		return ch.c.Install(ctx, ch.name, tag)
 	})
 	switch {
 	case err != nil && ch.own == 0: // not known whether it was accepted
 		ch.own = planned
-		return err
+		return false, err
 	case err != nil && ch.own == planned: // refused
 		ch.asking = false
-		return err
+		if fault.CodeOf(err) == fault.Conflict {
+			if moved, _ := ch.another(ctx, tag); moved {
+				return true, nil
+			}
+		}
+		return false, err
 	}
 	ch.installed = true
-	return ch.goesOn(ctx, err)
+	return false, ch.goesOn(ctx, err)
+}
+
+// another tells whether there is another plan than the one that the tag names. Where the instance names none, it is
+// the generation alone that tells, and another one is somebody else's.
+func (ch *change) another(ctx context.Context, tag string) (bool, error) {
+	now, err := ch.c.Get(ctx, ch.name)
+	if err != nil {
+		return false, err
+	}
+	if now.Doc.Generation != ch.own {
+		return false, elsewhere(ch.name, now.Doc.Generation, ch.own)
+	}
+	return tag != "" && now.ETag != "" && now.ETag != tag, nil
 }
 
 // goesOn adds to an interruption what it does not end.

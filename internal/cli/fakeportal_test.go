@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -44,8 +45,9 @@ type fakePlan struct {
 
 type fakeAddon struct {
 	apitype.AddonChart
-	seen     int // looks since the last write
-	planned  int // looks since the plan is current
+	seen     int  // looks since the last write
+	planned  int  // looks since the plan is current
+	moved    bool // the content behind the version is another, planned at the same generation
 	frame    int
 	deleting int
 }
@@ -175,7 +177,7 @@ func (p *fakePortal) route(w http.ResponseWriter, r *http.Request, body []byte) 
 	case r.Method == "GET":
 		p.get(w, one)
 	case r.Method == "POST" && install:
-		p.install(w, one)
+		p.install(w, r, one)
 	case r.Method == "PATCH":
 		p.patch(w, one, body)
 	case r.Method == "DELETE":
@@ -245,7 +247,15 @@ func (p *fakePortal) patch(w http.ResponseWriter, one *fakeAddon, body []byte) {
 	written(w, one)
 }
 
-func (p *fakePortal) install(w http.ResponseWriter, one *fakeAddon) {
+func (p *fakePortal) install(w http.ResponseWriter, r *http.Request, one *fakeAddon) {
+	if p.mode == "moves-late" && !one.moved {
+		one.moved = true
+		p.plan(one)
+	}
+	if tag := r.Header.Get("If-Match"); tag != "" && tag != one.tag() {
+		problem(w, fault.Conflict, "the plan changed since it was read")
+		return
+	}
 	if !one.PlanCurrent() {
 		problem(w, fault.NoPlan, "there is no plan of the current generation")
 		return
@@ -256,6 +266,12 @@ func (p *fakePortal) install(w http.ResponseWriter, one *fakeAddon) {
 }
 
 func (a *fakeAddon) changed() { a.Generation++; a.seen, a.planned, a.frame = 0, 0, 0 }
+
+// tag names the plan, as portal-api does.
+func (a *fakeAddon) tag() string {
+	text, _ := json.Marshal([]any{a.Generation, a.Plan})
+	return fmt.Sprintf("%q", fmt.Sprintf("%x", sha256.Sum256(text)))
+}
 
 func (a *fakeAddon) secrets(set map[string]string, refs map[string]apitype.SecretRef, gone []string) {
 	for path := range set {
@@ -284,6 +300,9 @@ func (p *fakePortal) get(w http.ResponseWriter, one *fakeAddon) {
 			p.roll(one)
 		}
 	}
+	if p.mode != "tagless" {
+		w.Header().Set("ETag", one.tag())
+	}
 	answer(w, http.StatusOK, one.AddonChart)
 }
 
@@ -292,7 +311,12 @@ func (p *fakePortal) plan(one *fakeAddon) {
 	if one.planned++; one.planned == 2 && p.mode == "meddle" {
 		one.Generation++
 	}
-	fp, ok := p.plans[one.Chart.Version]
+	one.moved = one.moved || one.planned == 2 && p.mode == "moves"
+	version := one.Chart.Version
+	if one.moved {
+		version += "-moved"
+	}
+	fp, ok := p.plans[version]
 	if !ok {
 		one.Phase, one.Plan, one.Message = v1alpha1.PhasePlanFailed, nil, "chart "+one.Chart.Ref+" "+one.Chart.Version+" not found"
 		return

@@ -91,6 +91,8 @@ type Answer[T any] struct {
 	Doc T
 	// Raw is the JSON as the server sent it, fields that this client does not know included.
 	Raw json.RawMessage
+	// ETag names the plan in the document; empty when the server sent none.
+	ETag string
 }
 
 // Availability tells whether the instance manages chart addons.
@@ -108,9 +110,10 @@ func (c *Client) Get(ctx context.Context, name string) (*Answer[apitype.AddonCha
 	return call[apitype.AddonChart](ctx, c, request{method: http.MethodGet, path: addonPath(name)})
 }
 
-// Install clears suspend, so that the current plan is applied.
-func (c *Client) Install(ctx context.Context, name string) (*Answer[apitype.WriteAnswer], error) {
-	return call[apitype.WriteAnswer](ctx, c, request{method: http.MethodPost, path: addonPath(name) + "/install"})
+// Install clears suspend, so that the current plan is applied. With the ETag that a plan was read with it is that
+// plan or none: fault.Conflict says that there is another one. An empty ETag is whatever plan is current.
+func (c *Client) Install(ctx context.Context, name, etag string) (*Answer[apitype.WriteAnswer], error) {
+	return call[apitype.WriteAnswer](ctx, c, request{method: http.MethodPost, path: addonPath(name) + "/install", ifMatch: etag})
 }
 
 // Patch changes what the body names and leaves the rest.
@@ -141,15 +144,16 @@ type request struct {
 	query        url.Values
 	body         any
 	anonymous    bool
+	ifMatch      string
 }
 
 // call sends r once and reads the answer into T.
 func call[T any](ctx context.Context, c *Client, r request) (*Answer[T], error) {
-	raw, err := c.send(ctx, r)
+	raw, header, err := c.send(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	a := &Answer[T]{Raw: raw}
+	a := &Answer[T]{Raw: raw, ETag: strongTag(header.Get("ETag"))}
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber() // an integer in values must come back as it was
 	if err := dec.Decode(&a.Doc); err != nil {
@@ -158,15 +162,25 @@ func call[T any](ctx context.Context, c *Client, r request) (*Answer[T], error) 
 	return a, nil
 }
 
-func (c *Client) send(ctx context.Context, r request) (json.RawMessage, error) {
+// strongTag is an ETag as If-Match takes it. A proxy that compresses answers makes the tag weak, because the bytes
+// are others; the plan that it names is the same. What a header cannot hold is none.
+func strongTag(tag string) string {
+	tag = strings.TrimPrefix(tag, "W/")
+	if len(tag) < 2 || len(tag) > 200 || tag[0] != '"' || tag[len(tag)-1] != '"' || !sendable(tag) || strings.Contains(tag[1:len(tag)-1], `"`) {
+		return ""
+	}
+	return tag
+}
+
+func (c *Client) send(ctx context.Context, r request) (json.RawMessage, http.Header, error) {
 	var bearer string
 	if c.o.Bearer != nil && !r.anonymous {
 		var err error
 		if bearer, err = c.o.Bearer(ctx); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if !sendable(bearer) {
-			return nil, fault.New(fault.NoBearer, "the bearer token holds characters that no token has").
+			return nil, nil, fault.New(fault.NoBearer, "the bearer token holds characters that no token has").
 				WithHint("set ZAE_TOKEN to the token alone, without \"Bearer\", quotes or line breaks")
 		}
 	}
@@ -174,24 +188,24 @@ func (c *Client) send(ctx context.Context, r request) (json.RawMessage, error) {
 	defer cancel()
 	req, err := c.build(limited, r, bearer)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	start := time.Now()
 	res, err := c.http.Do(req)
 	if err != nil {
 		c.debug(req, "no answer", start)
-		return nil, c.broken(ctx, err)
+		return nil, nil, c.broken(ctx, err)
 	}
 	defer func() { _ = res.Body.Close() }()
 	c.debug(req, fmt.Sprint(res.StatusCode), start)
 	raw, err := c.read(r, res)
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil, context.Cause(ctx)
+			return nil, nil, context.Cause(ctx)
 		}
-		return nil, withoutToken(err, bearer)
+		return nil, nil, withoutToken(err, bearer)
 	}
-	return raw, nil
+	return raw, res.Header, nil
 }
 
 func (c *Client) build(ctx context.Context, r request, bearer string) (*http.Request, error) {
@@ -218,6 +232,9 @@ func (c *Client) build(ctx context.Context, r request, bearer string) (*http.Req
 	}
 	if bearer != "" {
 		req.Header.Set("Authorization", "Bearer "+bearer)
+	}
+	if r.ifMatch != "" {
+		req.Header.Set("If-Match", r.ifMatch)
 	}
 	if c.o.UserAgent != "" {
 		req.Header.Set("User-Agent", c.o.UserAgent)

@@ -332,7 +332,7 @@ func TestTheCallsAreThoseOfTheContract(t *testing.T) {
 			return err
 		},
 		func() error { _, err := c.Get(ctx, "a/b"); return err },
-		func() error { _, err := c.Install(ctx, "x"); return err },
+		func() error { _, err := c.Install(ctx, "x", ""); return err },
 		func() error {
 			_, err := c.Patch(ctx, "x", apitype.PatchRequest{Suspend: &suspend, Values: &empty})
 			return err
@@ -355,6 +355,33 @@ func TestTheCallsAreThoseOfTheContract(t *testing.T) {
 	}
 	if strings.Join(seen, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(seen, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestTheETagOfAPlanComesBackAsTheConditionOfItsInstall(t *testing.T) {
+	t.Parallel()
+	for sent, want := range map[string]string{
+		`"abc"`: `"abc"`, `W/"abc"`: `"abc"`, "": "", "abc": "", `"a"b"`: "", `"`: "", `"a b"`: "", `"` + strings.Repeat("x", 300) + `"`: "",
+	} {
+		var got []string
+		c := at(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.Method == http.MethodPost {
+				got = r.Header.Values("If-Match")
+			} else {
+				w.Header().Set("ETag", sent)
+			}
+			send(200, "application/json", "{}")(w, r)
+		})
+		one, err := c.Get(t.Context(), "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Install(t.Context(), "x", one.ETag); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Join(got, "|") != want {
+			t.Errorf("ETag %s became If-Match %q", sent, got)
+		}
 	}
 }
 
