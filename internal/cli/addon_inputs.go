@@ -111,7 +111,7 @@ func (c *chartInputs) value(in inputs.Input) any {
 
 // fromChart is what values.yaml has.
 func (c *chartInputs) fromChart(in inputs.Input) (any, bool) {
-	if in.Secret || in.HoldsSecrets || in.Unaddressable {
+	if in.Secret || in.Generate != "" || in.HoldsSecrets || in.Unaddressable {
 		return nil, false
 	}
 	v, there := values.Get(c.defaults, strings.Split(in.Path, "."))

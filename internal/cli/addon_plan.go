@@ -128,7 +128,8 @@ func (c *offlineChart) view(checked *engine.Checked) *planView {
 	return &planView{doc: doc, given: c.given, inputs: c.withDefaults()}
 }
 
-// withDefaults are the inputs with what the chart's values.yaml has as their defaults, which is what counts.
+// withDefaults are the inputs with what the chart's values.yaml has as their defaults, which is what counts; a generated
+// value comes before either.
 func (c *offlineChart) withDefaults() []inputs.Input {
 	defaults, err := c.archive.Defaults()
 	if err != nil {
@@ -137,7 +138,7 @@ func (c *offlineChart) withDefaults() []inputs.Input {
 	known := chartInputs{defaults: defaults}
 	out := slices.Clone(c.facts.Inputs)
 	for i := range out {
-		if v, there := known.fromChart(out[i]); there {
+		if v, there := known.fromChart(out[i]); there || out[i].Generate != "" {
 			out[i].Default = v
 		}
 	}

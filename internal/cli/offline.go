@@ -303,6 +303,9 @@ func (c *offlineChart) placeholder(_ context.Context, wanted []inputs.Input) (ma
 		if err != nil {
 			return nil, err
 		}
+		if in.Secret { // where a placeholder gets out, so would the value
+			c.a.err.hidden.addForms(text)
+		}
 		out[in.Path] = text
 		c.placeholders = append(c.placeholders, in.Path)
 	}

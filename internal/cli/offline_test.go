@@ -176,12 +176,12 @@ func TestTheNameIsTheChartsUnlessGiven(t *testing.T) {
 func TestAllFormsOfASecretAreHidden(t *testing.T) {
 	t.Parallel()
 	a := offlineApp(t)
-	for _, secret := range []string{"PG://us er:p\"w\nLine-Two", "line-two-longer", "abcd", "abcdefgh"} {
+	for _, secret := range []string{"PG://us er:p\"w\nLine-Two", "line-two-longer", "abcd", "abcdefgh", "c4n4ry>>???"} {
 		a.out.hidden.addForms(secret)
 	}
 	for _, text := range []string{
 		"PG://us er:p\"w\nLine-Two", "UEc6Ly91cyBlcjpwIncKTGluZS1Ud28=", "PG%3A%2F%2Fus+er%3Ap%22w%0ALine-Two", "pg://us er:p\"w\nline-two",
-		`PG://us er:p\"w\nLine-Two`, "Line-Two", "line-two-longer", "abcdefgh", "ab\x00cdefgh",
+		`PG://us er:p\"w\nLine-Two`, "Line-Two", "line-two-longer", "abcdefgh", "ab\x00cdefgh", "YzRuNHJ5Pj4/Pz8=", "YzRuNHJ5Pj4_Pz8=",
 	} {
 		if got := a.out.show("<" + text + ">"); got != "<[secret]>" {
 			t.Errorf("%q: got %s", text, got)
