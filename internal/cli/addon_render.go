@@ -31,7 +31,7 @@ the values checksum, and without what only a cluster knows, the owner reference 
 
 ` + chartHelp + `
 
-The data of Secrets is masked, and a secret input that was given is not shown where it appears in another object.
+The data of Secrets is masked, and a secret input is not shown where it appears in another object.
 --show-secrets shows both, on a terminal and into a file only. Generated inputs have placeholders.
 Nothing is printed while there are values errors. Exit status: 0 printed; 1 refused; 2 wrong usage.`,
 		Example: `  zae addon render ./example --set-secret database.url=env:DATABASE_URL
