@@ -5,13 +5,14 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"sync"
 	"time"
 )
 
 // maxRecords is how many archives are remembered under one reference and version. A tag moves rarely; a
-// plan pinned to the archive before the move must still find it.
-const maxRecords = 8
+// plan pinned to the archive before the move must still find it, however often the tag moves after that.
+const maxRecords = 32
 
 // record is one archive that a reference and version stood for.
 type record struct {
@@ -52,7 +53,7 @@ func recordsID(key string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// known are the records under key, newest first.
+// known are the records under key: the newest first, then about as they were used.
 func (c *cache) known(key string) []record { return c.store.getRecords(recordsID(key)) }
 
 // newest is the newest of the records, when its archive is at hand.
@@ -84,6 +85,21 @@ func (c *cache) remember(key string, rec record) {
 		}
 	}
 	c.store.putRecords(id, recs)
+}
+
+// use keeps rec, which was asked for by its digest, from being the next to be forgotten. It never becomes the newest:
+// that is what the tag stood for last.
+func (c *cache) use(key string, rec record) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	id := recordsID(key)
+	recs := c.store.getRecords(id)
+	at := slices.Index(recs, rec)
+	if at < 2 {
+		return
+	}
+	moved := slices.Insert(slices.Delete(slices.Clone(recs), at, at+1), 1, rec)
+	c.store.putRecords(id, moved)
 }
 
 // memory is a store for a process that keeps nothing.

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"zaentrum.io/zae/api/v1alpha1"
 )
 
 func stores(t *testing.T, bytes int64) map[string]store {
@@ -166,6 +168,39 @@ func TestRecordsAreBounded(t *testing.T) {
 			t.Errorf("%s: an old one that is current again is not the newest: %v", kind, again)
 		}
 	}
+}
+
+func TestAPinnedDigestStaysAtHandHoweverOftenTheTagMoves(t *testing.T) {
+	for _, dir := range []string{"", t.TempDir()} {
+		reg := newRegistry(t, false)
+		first := example(t, "first")
+		reg.push("example", "1.2.0", first)
+		f := fetcher(t, FetcherOptions{CacheDir: dir}, reg.server)
+		pinned, current := reg.source("example", "1.2.0", digestOf(first)), reg.source("example", "1.2.0", "")
+		mustFetch(t, f, pinned, first)
+		for i := range 40 {
+			next := example(t, fmt.Sprint("next ", i))
+			reg.push("example", "1.2.0", next)
+			mustFetch(t, f, current, next)
+			reg.asked()
+			mustFetch(t, f, pinned, first)
+			if hits := reg.asked(); len(hits) != 0 {
+				t.Fatalf("after %d moves the registry was asked: %v", i+1, hits)
+			}
+			if newest := f.cache.known(mustWish(t, current).key())[0]; newest.Archive != digestOf(next) {
+				t.Fatalf("what is pinned passes for the newest after %d moves", i+1)
+			}
+		}
+	}
+}
+
+func mustWish(t *testing.T, src v1alpha1.ChartSource) wish {
+	t.Helper()
+	w, err := newWish(src)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
 }
 
 func TestTheCacheDirectoryMustBeUsable(t *testing.T) {

@@ -233,9 +233,12 @@ func (w wish) String() string {
 func (f *Fetcher) fetch(ctx context.Context, w wish) (*Archive, error) {
 	known := f.cache.known(w.key())
 	if w.digest != "" {
-		for _, r := range known {
+		for i, r := range known {
 			if r.matches(w.digest) {
 				if data, ok := f.cache.blob(r.Archive); ok {
+					if i >= maxRecords/2 { // near the front nothing is forgotten soon
+						f.cache.use(w.key(), r)
+					}
 					return f.archive(data, r.Archive), nil
 				}
 			}
