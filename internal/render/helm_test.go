@@ -237,6 +237,7 @@ var otherObjects = map[string]string{
 	"cmd/helm/testdata/testcharts/chart-missing-deps": notBundled,
 	"cmd/helm/testdata/testcharts/issue-7233":         notBundled,
 	"pkg/action/testdata/charts/chart-missing-deps":   notBundled,
+	"examples/lint/odd-names":                         "a key of values.yaml is a word that YAML 1.1 takes for a boolean: it stays as written here",
 	"pkg/lint/rules/testdata/withsubchart":            "a bundled chart has another version than the one declared: refused here, and by Helm's engine rendered with the declaration unheeded",
 }
 
