@@ -9,7 +9,8 @@ import (
 // true. Neither is changed.
 //
 // A null takes the chart's default away and gives nothing. An empty string is a value, but for a generated
-// input, where it gives way to the generated one (decisions §3). Missing is an input that is required where it
+// input, where it gives way to the generated one (decisions §3). What is given in place of an object around a
+// generated input stands in its way: nothing is generated then. Missing is an input that is required where it
 // stands, or by a condition that RequiredWhen says, as far as the values here tell; Validate is what counts.
 func (s *Schema) States(defaults map[string]any, given func(path []string) (any, bool)) []v1alpha1.PlanInput {
 	if s == nil {
@@ -33,7 +34,7 @@ func (l lookup) state(in Input, d detail) v1alpha1.InputState {
 	if gives && v != nil && (in.Generate == "" || v != "") {
 		return v1alpha1.InputSet
 	}
-	if in.Generate != "" {
+	if in.Generate != "" && !l.blocked(d.path) {
 		return v1alpha1.InputGenerated
 	}
 	chart, there := l.chart(d.path)
@@ -52,6 +53,21 @@ func (l lookup) state(in Input, d detail) v1alpha1.InputState {
 	default:
 		return v1alpha1.InputUnset
 	}
+}
+
+// blocked tells whether something given that is no object stands in the way to a path, so that a generated value
+// cannot be put there; values.Layers judges the same.
+func (l lookup) blocked(path []string) bool {
+	for i := 1; i < len(path); i++ {
+		v, gives := l.given(path[:i])
+		if !gives || v == nil || v == "" {
+			return false
+		}
+		if _, isObject := v.(map[string]any); !isObject {
+			return true
+		}
+	}
+	return false
 }
 
 // chart is what the chart's own values have at a path, unless what is given takes it away: by a null, or by

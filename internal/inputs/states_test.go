@@ -66,6 +66,7 @@ func TestStates(t *testing.T) {
 	const one = `{"properties":{"a":{"type":"string"}}}`
 	const must = `{"required":["a"],"properties":{"a":{"type":"string","minLength":1}}}`
 	const generated = `{"required":["a"],"properties":{"a":{"type":"string","x-zaentrum-generate":"random-hex-32"}}}`
+	const under = `{"required":["c"],"properties":{"c":{"required":["key"],"properties":{"key":{"type":"string","x-zaentrum-generate":"random-hex-32"}}}}}`
 	const group = `{"properties":{"g":{"type":"object","required":["a"],"properties":{"a":{"type":"string"},"b":{"type":"boolean"}}}}}`
 	const when = `{"properties":{"on":{"type":"boolean"},"a":{"type":"string"}},"if":{"properties":{"on":{"const":true}},"required":["on"]},"then":{"required":["a"]}}`
 	for rule, tc := range map[string]struct{ schema, defaults, given, want string }{
@@ -89,6 +90,14 @@ func TestStates(t *testing.T) {
 		"generated, given as nothing":          {generated, `{}`, `{"a":""}`, "a=generated"},
 		"generated, given as null":             {generated, `{}`, `{"a":null}`, "a=generated"},
 		"generated over the chart's":           {generated, `{"a":"x"}`, `{}`, "a=generated"},
+		"generated under a text":               {under, `{}`, `{"c":"text"}`, "c.key=missing"},
+		"generated under a list":               {under, `{}`, `{"c":[]}`, "c.key=missing"},
+		"generated under false":                {under, `{}`, `{"c":false}`, "c.key=missing"},
+		"generated under nothing":              {under, `{}`, `{"c":""}`, "c.key=generated"},
+		"generated under null":                 {under, `{"c":"text"}`, `{"c":null}`, "c.key=generated"},
+		"generated under the chart's text":     {under, `{"c":"text"}`, `{}`, "c.key=generated"},
+		"generated under an object":            {under, `{}`, `{"c":{"x":1}}`, "c.key=generated"},
+		"generated under a text, not required": {`{"properties":{"c":{"properties":{"key":{"type":"string","x-zaentrum-generate":"random-hex-32"}}}}}`, `{"c":{"key":"x"}}`, `{"c":1}`, "c.key=unset"},
 		"required in a group that is not":      {group, `{}`, `{}`, "g.a=unset g.b=unset"},
 		"required in a group that is given":    {group, `{}`, `{"g":{"b":true}}`, "g.a=missing g.b=set"},
 		"required in a group the chart has":    {group, `{"g":{"b":true}}`, `{}`, "g.a=missing g.b=chart"},

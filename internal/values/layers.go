@@ -63,15 +63,12 @@ func (l Layers) Merged() map[string]any {
 	return merged
 }
 
-// Given tells whether Spec or From gives a value for the path; null and the empty string are none
-// (decisions §3). Chart defaults and generated values do not count.
+// Given tells whether Spec or From gives a value for the path, or something that is no object in place of one
+// around it, so that a generated value has no place there. Null and the empty string are not given (decisions §3).
+// Chart defaults and generated values do not count.
 func (l Layers) Given(path string) bool {
 	keys, err := ParsePath(path)
-	if err != nil {
-		return false
-	}
-	v, ok := Get(l.given(), keys)
-	return ok && !empty(v)
+	return err == nil && !open(l.given(), keys)
 }
 
 // Lookup looks up what Spec and From together have at a path, nulls included.

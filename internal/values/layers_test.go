@@ -127,7 +127,7 @@ func TestGiven(t *testing.T) {
 	}
 	for path, want := range map[string]bool{
 		"s": true, "v": true, "w": true, "o.k": true, "o": true, "z": true, "f": true,
-		"d": false, "g": false, "n": false, "e": false, "taken": false, "missing": false, "s.below": false, "": false, "a..b": false,
+		"d": false, "g": false, "n": false, "e": false, "taken": false, "missing": false, "s.below": true, "": false, "a..b": false,
 	} {
 		if got := l.Given(path); got != want {
 			t.Errorf("Given(%q) = %t", path, got)

@@ -39,7 +39,7 @@ func (h *house) send(method, path, ifMatch string) (int, string, map[string]any)
 	return resp.StatusCode, resp.Header.Get("ETag"), doc
 }
 
-func TestAPlanMadeAnewIsNotInstalledInPlaceOfTheOneThatWasRead(t *testing.T) {
+func TestInstallTakesThePlanThatWasRead(t *testing.T) {
 	h := newHouse(t)
 	h.login()
 	const name, path = "moving-plan", "/api/portal/addon-charts/moving-plan"
