@@ -175,7 +175,20 @@ func (r *reconciler) createGenerated(ctx context.Context, a *v1alpha1.ZaentrumAd
 	if apierrors.IsAlreadyExists(err) { // somebody was faster, and theirs counts
 		return &engine.Waiting{What: "reading the generated values again", After: 100 * time.Millisecond}
 	}
-	return err
+	return notKept(s.Name, err)
+}
+
+// notKept is the fault of generated values that the cluster does not take: without its text, and told in the
+// status, since nothing can be planned with values that would be others the next time.
+func notKept(name string, err error) error {
+	if err == nil {
+		return nil
+	}
+	reason := "the cluster failed"
+	if r := apierrors.ReasonForError(err); r != metav1.StatusReasonUnknown {
+		reason = string(r)
+	}
+	return fault.New(fault.Cluster, "cannot be kept in Secret %s: %s", name, reason).Because(err)
 }
 
 func (r *reconciler) extendGenerated(ctx context.Context, s *unstructured.Unstructured, data map[string][]byte) error {
@@ -190,5 +203,5 @@ func (r *reconciler) extendGenerated(ctx context.Context, s *unstructured.Unstru
 	if err != nil && gone(err) {
 		return &engine.Waiting{What: "reading the generated values again", After: 100 * time.Millisecond}
 	}
-	return err
+	return notKept(s.GetName(), err)
 }

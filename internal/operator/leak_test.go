@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"zaentrum.io/zae/api/v1alpha1"
@@ -101,4 +103,20 @@ func TestAFailureBetweenPlanAndInstallLosesNoReview(t *testing.T) {
 		t.Errorf("content was installed that nobody planned: %s", got.Status.Message)
 	}
 	h.says("moving", v1alpha1.PhaseReady, "published again")
+}
+
+// Generated values that the cluster does not take are told, and not silently tried again and again.
+func TestGeneratedValuesThatCannotBeKeptAreTold(t *testing.T) {
+	h := newHouse(t)
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "no-more"}}
+	quota.Spec.Hard = corev1.ResourceList{"count/secrets": resource.MustParse("1")}
+	quota.Status.Hard = quota.Spec.Hard
+	a := h.example()
+	h.must(h.Create(h.Context(), quota))
+	quota.Status = corev1.ResourceQuotaStatus{Hard: quota.Spec.Hard, Used: corev1.ResourceList{"count/secrets": resource.MustParse("1")}}
+	h.must(h.Status().Update(h.Context(), quota))
+	h.must(h.Create(h.Context(), a))
+	h.says("example", v1alpha1.PhaseFailed, "generated values: cannot be kept in Secret zaentrum-addon-example-generated: Forbidden")
+	h.must(h.Delete(h.Context(), quota))
+	h.says("example", v1alpha1.PhaseInstalling, "")
 }
