@@ -233,11 +233,23 @@ func TestTheEndOfTheContextIsAnError(t *testing.T) {
 	}
 }
 
-func TestAHangingChartCostsFewRenders(t *testing.T) {
+func TestAChartThatNeedsTooMuchIsNotRenderedForEver(t *testing.T) {
 	t.Parallel()
-	report := check(t, newPool(t), sourceOf(t, examples+"hostile/memory"), lint.Options{})
-	if report.Renders > 3 || report.Count(lint.Error) == 0 {
-		t.Errorf("%d renders:\n%s", report.Renders, lines(report))
+	files, err := chart.Files(sourceOf(t, examples+"hostile/memory").Archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files = append(files, chart.File{Name: "values.schema.json", Data: []byte(`{"properties": {"mode": {"enum": ["a", "b", "c", "d", "e", "f"]}}}`)})
+	archive, err := chart.Repack("memory", files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	report := check(t, newPool(t), lint.Source{Label: "memory", Archive: archive}, lint.Options{})
+	if report.Renders != 2 || !strings.Contains(report.Space, "5 values and pairs of values are left out") {
+		t.Errorf("%s", report.Space)
+	}
+	if n := len(report.Findings); n != 2 || report.Count(lint.Error) != 1 { // that, and an input that nothing reads
+		t.Errorf("findings:\n%s", lines(report))
 	}
 }
 
