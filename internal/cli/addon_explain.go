@@ -58,6 +58,9 @@ func (a *app) explain(id string) error {
 	a.out.printf("%s  %s\n", style(strong, r.ID), severityText(r.Severity))
 	a.out.printf("%s\n\nwhy  %s\nfix  %s\n", r.Title, r.Why, r.Fix)
 	switch {
+	case r.Notice:
+		a.out.printf("\nThis is a notice: plans tell it to the admin who reads them, and lint tells nobody.\n")
+		return nil
 	case r.Guardrail && r.Fixed:
 		a.out.printf("\nThis is a guardrail: the operator refuses the plan.\n")
 	case r.Guardrail:

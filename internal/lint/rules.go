@@ -36,6 +36,8 @@ type Rule struct {
 	Fixed bool `json:"fixed,omitempty"`
 	// Guardrail tells that the operator judges by it too.
 	Guardrail bool `json:"guardrail,omitempty"`
+	// Notice tells that only plans tell of it, to whoever reads them.
+	Notice bool `json:"notice,omitempty"`
 }
 
 // Rules is the table of what is found for authors besides the guardrails, in report order. Ids are permanent:
@@ -258,10 +260,14 @@ func Rules() []Rule {
 func Catalogue() []Rule {
 	var out []Rule
 	for _, r := range guard.Rules() {
-		out = append(out, Rule{
+		one := Rule{
 			ID: r.ID, Title: r.Title, Severity: severityOf(r.Level), Why: r.Why, Fix: r.Fix,
-			Fixed: r.Level == guard.Refuse, Guardrail: true,
-		})
+			Fixed: r.Level == guard.Refuse, Guardrail: true, Notice: r.Notice,
+		}
+		if r.Notice {
+			one.Severity = Info
+		}
+		out = append(out, one)
 	}
 	return append(out, Rules()...)
 }
