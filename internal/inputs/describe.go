@@ -411,6 +411,13 @@ func (d *describer) repeats(v view, around []view) bool {
 	return false
 }
 
+// keyOfSecret tells whether a value can be kept under the path in a Secret (contract §1).
+func keyOfSecret(path string) bool {
+	return len(path) <= maxSecretPath && !strings.ContainsFunc(path, func(r rune) bool {
+		return (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') && r != '-' && r != '_' && r != '.'
+	})
+}
+
 // generate is the generator of an input. One that nobody knows is a fault, since the value it promises
 // would be missing.
 func (v view) generate(at place) (string, error) {
@@ -427,6 +434,10 @@ func (v view) generate(at place) (string, error) {
 			return "", badGenerator(where, "needs a property that a dotted path leads to")
 		case v.kind(true) != TypeString:
 			return "", badGenerator(where, "makes a string, which the property does not take")
+		case !keyOfSecret(strings.Join(at.path, ".")):
+			// Without the hint too it must say what to do: a plan carries the message alone.
+			return "", invalid(show(where), "the generated value is kept in a Secret, and %s is no key of one: keep property names to letters, digits, _ and -, and the path to %d characters",
+				show(strings.Join(at.path, ".")), maxSecretPath)
 		}
 		return n.text, nil
 	}

@@ -180,29 +180,32 @@ func TestParseRefuses(t *testing.T) {
 		fmt.Fprintf(&chain, `"d%d":{"$ref":"#/definitions/d%d"},`, i, i+1)
 	}
 	for name, tc := range map[string]struct{ schema, want string }{
-		"a file":                          {`{"properties":{"a":{"$ref":"file:///etc/passwd"}}}`, "#/properties/a: $ref leads to another document"},
-		"an address":                      {`{"$ref":"http://169.254.169.254/latest"}`, "$ref leads to another document"},
-		"a relative reference":            {`{"$ref":"other.json#/x"}`, "$ref leads to another document"},
-		"an address hidden behind an $id": {`{"$id":"http://example.org/","items":{"$ref":"x#/y"}}`, "#/items: $ref leads to another document"},
-		"a reference without an end":      {`{"$ref":"#/definitions/nope"}`, "$ref leads nowhere"},
-		"a name that nobody has":          {`{"$ref":"#nope"}`, "$ref leads nowhere"},
-		"a reference to itself":           {`{"properties":{"a":{"$ref":"#/properties/a"}}}`, "$ref leads back to itself"},
-		"a reference to a string":         {`{"title":"` + canary + `","items":{"$ref":"#/title"}}`, "no schema"},
-		"a reference that is no string":   {`{"items":{"$ref":1}}`, "$ref is not a string"},
-		"allOf itself":                    {`{"allOf":[{"$ref":"#"}]}`, "without end"},
-		"bad JSON":                        {"{\n\"a\": " + canary + "}", "line 2: not valid JSON"},
-		"text after the document":         {`{} {}`, "not valid JSON"},
-		"a type that is none":             {`{"properties":{"a":{"type":"` + canary + `"}}}`, "#/properties/a/type"},
-		"a bad pattern":                   {`{"properties":{"a":{"pattern":"(` + canary + `"}}}`, "#/properties/a/pattern"},
-		"a pattern that explodes":         {`{"pattern":"((x{100}){100}){10}"}`, "pattern"},
-		"a list as schema":                {`[]`, "draft-07"},
-		"too deep":                        {deep, "nested deeper than 200 levels"},
-		"a number without bound":          {`{"minimum":1e900000}`, "too many digits"},
-		"too large":                       {`{"title":"` + strings.Repeat("x", MaxSchemaBytes) + `"}`, "256 KiB"},
-		"an unknown generator":            {`{"properties":{"a":{"type":"string","x-zaentrum-generate":"` + canary + `"}}}`, "#/properties/a/x-zaentrum-generate: names no generator"},
-		"a generated number":              {`{"properties":{"a":{"type":"integer","x-zaentrum-generate":"random-hex-32"}}}`, "makes a string"},
-		"schemas nested by reference":     {`{` + `"definitions":{` + doubling.String() + `"d300":true},"$ref":"#/definitions/d0"}`, "more than 100 schemas"},
-		"more schemas than one can want":  {`{"definitions":{` + strings.TrimSuffix(strings.Repeat(`"x":{},`, 1), ",") + `},"items":[` + strings.TrimSuffix(strings.Repeat(`true,`, 5_001), ",") + `]}`, "more than 5000 schemas"},
+		"a file":                           {`{"properties":{"a":{"$ref":"file:///etc/passwd"}}}`, "#/properties/a: $ref leads to another document"},
+		"an address":                       {`{"$ref":"http://169.254.169.254/latest"}`, "$ref leads to another document"},
+		"a relative reference":             {`{"$ref":"other.json#/x"}`, "$ref leads to another document"},
+		"an address hidden behind an $id":  {`{"$id":"http://example.org/","items":{"$ref":"x#/y"}}`, "#/items: $ref leads to another document"},
+		"a reference without an end":       {`{"$ref":"#/definitions/nope"}`, "$ref leads nowhere"},
+		"a name that nobody has":           {`{"$ref":"#nope"}`, "$ref leads nowhere"},
+		"a reference to itself":            {`{"properties":{"a":{"$ref":"#/properties/a"}}}`, "$ref leads back to itself"},
+		"a reference to a string":          {`{"title":"` + canary + `","items":{"$ref":"#/title"}}`, "no schema"},
+		"a reference that is no string":    {`{"items":{"$ref":1}}`, "$ref is not a string"},
+		"allOf itself":                     {`{"allOf":[{"$ref":"#"}]}`, "without end"},
+		"bad JSON":                         {"{\n\"a\": " + canary + "}", "line 2: not valid JSON"},
+		"text after the document":          {`{} {}`, "not valid JSON"},
+		"a type that is none":              {`{"properties":{"a":{"type":"` + canary + `"}}}`, "#/properties/a/type"},
+		"a bad pattern":                    {`{"properties":{"a":{"pattern":"(` + canary + `"}}}`, "#/properties/a/pattern"},
+		"a pattern that explodes":          {`{"pattern":"((x{100}){100}){10}"}`, "pattern"},
+		"a list as schema":                 {`[]`, "draft-07"},
+		"too deep":                         {deep, "nested deeper than 200 levels"},
+		"a number without bound":           {`{"minimum":1e900000}`, "too many digits"},
+		"too large":                        {`{"title":"` + strings.Repeat("x", MaxSchemaBytes) + `"}`, "256 KiB"},
+		"an unknown generator":             {`{"properties":{"a":{"type":"string","x-zaentrum-generate":"` + canary + `"}}}`, "#/properties/a/x-zaentrum-generate: names no generator"},
+		"a generated number":               {`{"properties":{"a":{"type":"integer","x-zaentrum-generate":"random-hex-32"}}}`, "makes a string"},
+		"a generated key with a space":     {`{"properties":{"g":{"type":"object","properties":{"my key":{"type":"string","x-zaentrum-generate":"random-hex-32"}}}}}`, "#/properties/g/properties/my key/x-zaentrum-generate: the generated value is kept in a Secret, and g.my key is no key of one: keep property names to letters, digits, _ and -"},
+		"a generated key that is no ASCII": {`{"properties":{"ключ":{"type":"string","x-zaentrum-generate":"random-hex-32"}}}`, "ключ is no key of one"},
+		"a generated key that is too long": {`{"properties":{"` + strings.Repeat("k", 251) + `":{"type":"string","x-zaentrum-generate":"random-hex-32"}}}`, "and the path to 250 characters"},
+		"schemas nested by reference":      {`{` + `"definitions":{` + doubling.String() + `"d300":true},"$ref":"#/definitions/d0"}`, "more than 100 schemas"},
+		"more schemas than one can want":   {`{"definitions":{` + strings.TrimSuffix(strings.Repeat(`"x":{},`, 1), ",") + `},"items":[` + strings.TrimSuffix(strings.Repeat(`true,`, 5_001), ",") + `]}`, "more than 5000 schemas"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Parse([]byte(tc.schema))
@@ -220,5 +223,6 @@ func TestParseRefuses(t *testing.T) {
 			}
 		})
 	}
+	parse(t, `{"properties":{"A_z-09":{"type":"object","properties":{"`+strings.Repeat("k", 243)+`":{"type":"string","x-zaentrum-generate":"random-hex-32"}}}}}`)
 	parse(t, `{"definitions":{`+chain.String()+`"d3000":{"type":"string"}},"properties":{"a":{"$ref":"#/definitions/d0"}}}`)
 }
