@@ -226,6 +226,13 @@ type Plan struct {
 	// +listType=atomic
 	Violations []string `json:"violations,omitempty"`
 
+	// Findings are what the guardrails found, refusals and warnings, in the order of Violations and Warnings, with
+	// the id of their rule. What the cluster does not accept is not among them: no guardrail judged it.
+	//
+	// +optional
+	// +listType=atomic
+	Findings []Finding `json:"findings,omitempty"`
+
 	// Objects are all rendered objects, in apply order.
 	//
 	// +optional
@@ -268,6 +275,37 @@ type Plan struct {
 func (p *Plan) Blocked() bool {
 	return p != nil && (len(p.Violations) > 0 || len(p.ValuesErrors) > 0)
 }
+
+// Finding is one place where a guardrail is broken.
+type Finding struct {
+	// ID is the rule's. It never changes.
+	ID    string       `json:"id"`
+	Level FindingLevel `json:"level"`
+
+	// Object is where the rule is broken; the chart itself is of kind Chart and has no name.
+	Object ObjectRef `json:"object"`
+
+	// Path is the field, such as spec.template.spec.volumes[1]; empty for the object as a whole.
+	//
+	// +optional
+	Path string `json:"path,omitempty"`
+
+	// Title is what must hold, in a few words.
+	Title string `json:"title"`
+}
+
+// FindingLevel is what a finding means for the plan.
+//
+// +kubebuilder:validation:Enum=refuse;warn
+type FindingLevel string
+
+// The levels of findings.
+const (
+	// FindingRefuses is a violation: nothing of the chart is applied.
+	FindingRefuses FindingLevel = "refuse"
+	// FindingWarns forbids nothing.
+	FindingWarns FindingLevel = "warn"
+)
 
 // PlanInput is where the value of an input comes from.
 type PlanInput struct {

@@ -53,6 +53,7 @@ type Cluster struct {
 
 	recent    recent
 	rehearsed rehearsals
+	beside    settled
 }
 
 // serves tells whether the cluster deals with objects of this kind.
@@ -69,6 +70,7 @@ func (c *Cluster) serves(gvk schema.GroupVersionKind) bool {
 func (c *Cluster) Forget(uid types.UID) {
 	c.recent.drop(uid)
 	c.rehearsed.drop(uid)
+	c.beside.drop(uid)
 }
 
 // recent remembers what was written until the cache has seen it, so that a lagging cache makes no second

@@ -72,8 +72,11 @@ type Checked struct {
 	// PartOf is the value of the label app.kubernetes.io/part-of.
 	PartOf string
 	// Objects are the rendered objects as the chart wrote them; none when there are values errors.
-	Objects  manifest.Set
+	Objects manifest.Set
+	// Findings are what the guardrails found, and Notices what an admin should know besides; none of these forbids
+	// anything.
 	Findings []guard.Finding
+	Notices  []guard.Finding
 }
 
 // Blocked tells whether something forbids applying.
@@ -152,7 +155,8 @@ func (e *Engine) Check(ctx context.Context, r Request) (*Checked, error) {
 	}
 	slices.Sort(out.ValuesErrors)
 	out.ValuesErrors = slices.Compact(out.ValuesErrors)
-	out.Findings = guard.Check(facts(r, c, out.Objects, platform, len(out.ValuesErrors) == 0))
+	judge := facts(r, c, out.Objects, platform, len(out.ValuesErrors) == 0)
+	out.Findings, out.Notices = guard.Check(judge), guard.Notices(judge)
 	return out, nil
 }
 

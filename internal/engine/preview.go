@@ -74,16 +74,26 @@ func (e *Engine) preview(ctx context.Context, r Request, owner apply.Owner, reca
 		Chart:        checked.Chart.Facts,
 		Schema:       string(checked.Chart.Schema),
 		ValuesErrors: checked.ValuesErrors,
-		Violations:   violations(checked.Findings),
 		Wanted:       checked.Objects,
 		Owned:        out.Observed.Owned,
 	})
-	out.Plan.Inputs, out.Plan.Warnings = checked.Inputs, checked.Warnings
+	out.Plan.Inputs = checked.Inputs
+	judged(out.Plan, checked)
 	if checked.Blocked() {
 		return out, nil
 	}
 	out.Wanted = apply.Decorate(checked.Objects, Marks(owner, checked.PartOf, checked.Checksum))
 	if out.Calm = r.Calm != nil && r.Calm(checked); out.Calm {
+		return out, nil
+	}
+	astray, err := e.traffic(ctx, owner, out.Wanted, out.Observed.Owned, recall)
+	if err != nil {
+		return nil, err
+	}
+	if len(astray) > 0 {
+		checked.Findings = append(checked.Findings, astray...)
+		judged(out.Plan, checked)
+		out.Wanted = nil
 		return out, nil
 	}
 	if out.Rehearsal, err = e.Cluster.Rehearse(ctx, owner, out.Wanted, out.Observed, recall); err != nil {
@@ -103,16 +113,6 @@ func changes(r *apply.Rehearsal) []plan.Change {
 			Ref:    v1alpha1.ObjectRef{Kind: ch.ID.Kind, Name: ch.ID.Name},
 			Fields: ch.Fields, Rerun: ch.Rerun, Leaving: ch.Leaving, Unknown: ch.Unknown, Refused: ch.Refused,
 		})
-	}
-	return out
-}
-
-func violations(findings []guard.Finding) []string {
-	var out []string
-	for _, f := range findings {
-		if refusal(f) {
-			out = append(out, f.String())
-		}
 	}
 	return out
 }

@@ -60,7 +60,7 @@ func Selector(o manifest.Object) map[string]string {
 	return out
 }
 
-// NewTraffic are the wanted objects whose selector or pod labels are not those of what runs.
+// NewTraffic are the wanted objects whose selector, or one of whose pod labels, is not there yet on what runs.
 func NewTraffic(wanted, live manifest.Set) manifest.Set {
 	runs := map[manifest.ID]map[string]string{}
 	for _, o := range live {
@@ -69,7 +69,14 @@ func NewTraffic(wanted, live manifest.Set) manifest.Set {
 	return slices.DeleteFunc(slices.Clone(wanted), func(o manifest.Object) bool {
 		is := Selector(o)
 		was, ok := runs[o.ID()]
-		return len(is) == 0 || ok && maps.Equal(is, was)
+		switch {
+		case len(is) == 0:
+			return true
+		case o.ID().Kind == kindService: // fewer keys select more
+			return ok && maps.Equal(is, was)
+		default: // others may add labels to pods, which stay
+			return ok && fits(is, was)
+		}
 	})
 }
 

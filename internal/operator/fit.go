@@ -90,6 +90,7 @@ func cutPlan(p *v1alpha1.Plan, limit int, left *int) {
 	p.Warnings = cutText(p.Warnings, limit)
 	p.Effects = cutText(p.Effects, limit)
 	p.Inputs = cutList(p.Inputs, limit, left)
+	p.Findings = cutList(p.Findings, limit, left)
 	p.Objects = cutList(p.Objects, limit, left)
 	p.Workloads = cutList(p.Workloads, limit, left)
 	for i := range p.Workloads {

@@ -124,6 +124,9 @@ func huge(r *rand.Rand, counts ...int) *v1alpha1.ZaentrumAddonStatus {
 		p.Inputs = append(p.Inputs, v1alpha1.PlanInput{Path: name(i) + long(400), State: v1alpha1.InputSet})
 	}
 	for i := range many() {
+		p.Findings = append(p.Findings, v1alpha1.Finding{ID: "r", Level: v1alpha1.FindingRefuses, Object: v1alpha1.ObjectRef{Kind: "ConfigMap", Name: name(i)}, Path: long(300), Title: "t"})
+	}
+	for i := range many() {
 		w := v1alpha1.Workload{Kind: "Deployment", Name: name(i)}
 		if i < 1 {
 			w.Images = texts(many(), 300)

@@ -59,6 +59,12 @@ func (s *secrets) clean(status *v1alpha1.ZaentrumAddonStatus) {
 			text(&list[i].Name)
 		}
 	}
+	for i := range p.Findings {
+		f := &p.Findings[i]
+		text(&f.Object.Kind)
+		text(&f.Object.Name)
+		text(&f.Path)
+	}
 	for i := range p.Workloads {
 		w := &p.Workloads[i]
 		kind(&w.Kind)

@@ -1,0 +1,80 @@
+package apply
+
+import (
+	"context"
+	"crypto/sha256"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"zaentrum.io/zae/internal/manifest"
+)
+
+// othersPerPage is how many objects of others one request reads.
+const othersPerPage = 250
+
+// Others reads the objects of these kinds in the owner's namespace that the owner does not control and that are
+// not on their way out. The caches hold none of them: it asks the API server, each time.
+func (c *Cluster) Others(ctx context.Context, o Owner, kinds ...schema.GroupVersionKind) (manifest.Set, error) {
+	var out manifest.Set
+	for _, gvk := range kinds {
+		for next := ""; ; {
+			list := &unstructured.UnstructuredList{}
+			list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
+			err := c.Live.List(ctx, list, client.InNamespace(o.Namespace), client.Limit(othersPerPage), client.Continue(next))
+			if meta.IsNoMatchError(err) {
+				break
+			}
+			if err != nil {
+				return nil, failed(err, "list %s objects", gvk.Kind)
+			}
+			for i := range list.Items {
+				u := &list.Items[i]
+				if controlledBy(u, o.UID) || u.GetDeletionTimestamp() != nil {
+					continue
+				}
+				u.SetGroupVersionKind(gvk) // lists may leave it out of their items
+				out = append(out, manifest.Object{Tree: u.Object})
+			}
+			if next = list.GetContinue(); next == "" {
+				break
+			}
+		}
+	}
+	return out.InApplyOrder(), nil
+}
+
+// settled remembers, for each owner, what was found to be fine beside the objects of others: a hash, no object.
+// The zero value remembers nothing.
+type settled struct {
+	mu   sync.Mutex
+	kept map[types.UID][sha256.Size]byte
+}
+
+// Settle remembers that this is fine beside the objects of others, in place of what was before.
+func (c *Cluster) Settle(owner types.UID, what []byte) {
+	c.beside.mu.Lock()
+	defer c.beside.mu.Unlock()
+	if c.beside.kept == nil {
+		c.beside.kept = map[types.UID][sha256.Size]byte{}
+	}
+	c.beside.kept[owner] = sha256.Sum256(what)
+}
+
+// Settled tells whether this was settled last.
+func (c *Cluster) Settled(owner types.UID, what []byte) bool {
+	c.beside.mu.Lock()
+	defer c.beside.mu.Unlock()
+	sum, ok := c.beside.kept[owner]
+	return ok && sum == sha256.Sum256(what)
+}
+
+func (s *settled) drop(owner types.UID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.kept, owner)
+}
