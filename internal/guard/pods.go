@@ -112,9 +112,10 @@ func noUnconfinedSeccomp(_ *scope, o *object) []hit {
 		"runtime/default", "docker/default")...)
 }
 
-// unconfined judges a profile by what its type allows; a profile without one is as if it were not there.
+// unconfined judges a profile by what its type allows. One without a type is none that the cluster accepts, and it
+// would stand where the operator's default does.
 func unconfined(profile value, what string) []hit {
-	if t := profile.at("type"); !t.anyOf("RuntimeDefault", "Localhost") {
+	if t := profile.at("type"); profile.raw != nil && !t.is("RuntimeDefault") && !t.is("Localhost") {
 		return []hit{t.hit("%s", what)}
 	}
 	return nil
