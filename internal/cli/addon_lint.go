@@ -142,13 +142,24 @@ func (a *app) lintSource(ctx context.Context, arg string, c *chartFlags) (lint.S
 	src := lint.Source{Label: shownReference(arg)}
 	var err error
 	if info, none := os.Stat(arg); none == nil && info.IsDir() && !isReference(arg) {
-		src.Dir = filepath.ToSlash(filepath.Clean(arg))
+		src.Dir = nearby(arg)
 		if src.Extra, err = lint.Extra(arg); err != nil {
 			return src, err
 		}
 	}
 	src.Archive, err = a.archive(ctx, arg, c)
 	return src, err
+}
+
+// nearby is a directory as reports name it: from where the command runs, if it is below, as annotations want it.
+func nearby(dir string) string {
+	dir = filepath.Clean(dir)
+	if here, err := os.Getwd(); err == nil && filepath.IsAbs(dir) {
+		if rel, err := filepath.Rel(here, dir); err == nil && filepath.IsLocal(rel) {
+			dir = rel
+		}
+	}
+	return filepath.ToSlash(dir)
 }
 
 // lintProgress shows how far it is, on a terminal.

@@ -12,6 +12,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"zaentrum.io/zae/internal/chart"
 	"zaentrum.io/zae/internal/fault"
@@ -240,7 +241,7 @@ func (l *linter) render(ctx context.Context, s *subject) error {
 	if l.over >= maxOverruns {
 		return nil
 	}
-	if err := l.helm(baseGiven, s, platform); err != nil {
+	if err := l.helm(ctx, baseGiven, s, platform); err != nil {
 		return err
 	}
 	if l.o.MaxRenders <= extraRenders {
@@ -392,13 +393,24 @@ func (l *linter) warnings(all []string, number int) {
 	}
 }
 
+// helmTime is what Helm's lint may take.
+const helmTime = 10 * time.Second
+
 // helm runs Helm's own lint on values that were accepted.
-func (l *linter) helm(g given, s *subject, platform map[string]any) error {
+func (l *linter) helm(ctx context.Context, g given, s *subject, platform map[string]any) error {
 	layers := values.Layers{
 		Defaults: s.chart.Defaults, Subcharts: s.chart.Subcharts, Generated: g.generated, Spec: g.spec, From: g.from, Platform: platform,
 	}
-	all, err := render.HelmLint(l.name(), l.files, layers.Merged(), "zaentrum")
-	if err != nil {
+	limited, cancel := context.WithTimeout(ctx, helmTime)
+	defer cancel()
+	all, err := render.HelmLint(limited, l.name(), l.files, layers.Merged(), "zaentrum")
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, context.DeadlineExceeded):
+		l.f.add(Finding{Rule: "helm-lint", Message: "helm lint does not come to an end"}, static)
+		return nil
+	case err != nil:
 		return err
 	}
 	for _, h := range all {

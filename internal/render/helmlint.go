@@ -1,6 +1,7 @@
 package render
 
 import (
+	"context"
 	"io"
 	"log"
 	"os"
@@ -23,10 +24,11 @@ type HelmFinding struct {
 }
 
 // HelmLint runs Helm's own lint on the files of a chart, in a directory that is gone afterwards. The values must
-// be some that Render accepted: Helm's lint renders in this process, without a bound.
+// be some that Render accepted: Helm's lint renders in this process, under another release name. When ctx ends,
+// HelmLint returns with its error without waiting for the templates, which then run to their end on their own.
 //
 // Schemas are left out: Helm's validator would fetch what they refer to, and Validate has judged them.
-func HelmLint(name string, files []chart.File, values map[string]any, namespace string) (found []HelmFinding, err error) {
+func HelmLint(ctx context.Context, name string, files []chart.File, values map[string]any, namespace string) ([]HelmFinding, error) {
 	dir, err := os.MkdirTemp("", "zae-lint-")
 	if err != nil {
 		return nil, fault.New(fault.Internal, "helm lint: no directory to unpack the chart into").Because(err)
@@ -45,23 +47,36 @@ func HelmLint(name string, files []chart.File, values map[string]any, namespace 
 			return nil, fault.New(fault.Internal, "helm lint: the chart cannot be unpacked").Because(err)
 		}
 	}
-	defer func() {
-		if recover() != nil { // its text may quote a value
-			found = append(found, HelmFinding{Severity: "error", What: "helm lint ends in a panic"})
-		}
-	}()
 	// Helm writes what templates say, and values, to the process's logger.
 	logs := log.Writer()
 	log.SetOutput(io.Discard)
 	defer log.SetOutput(logs)
+	done := make(chan []HelmFinding, 1)
+	go func() {
+		found := []HelmFinding{{Severity: "error", What: "helm lint ends in a panic"}}
+		defer func() {
+			_ = recover() // its text may quote a value
+			done <- found
+		}()
+		found = helmLint(root, values, namespace)
+	}()
+	select {
+	case found := <-done:
+		return found, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func helmLint(root string, values map[string]any, namespace string) []HelmFinding {
 	version := &chartutil.KubeVersion{Version: KubeVersion, Major: kubeMajor, Minor: kubeMinor}
-	result := lint.AllWithKubeVersionAndSchemaValidation(root, values, namespace, version, true)
-	for _, m := range result.Messages {
+	var found []HelmFinding
+	for _, m := range lint.AllWithKubeVersionAndSchemaValidation(root, values, namespace, version, true).Messages {
 		if f, keep := helmFinding(root, m); keep {
 			found = append(found, f)
 		}
 	}
-	return found, nil
+	return found
 }
 
 // helmWords are Helm's findings by how their texts begin or, after a …, by what is in them, and how they are

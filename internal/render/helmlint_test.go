@@ -2,12 +2,15 @@ package render_test
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"log"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"zaentrum.io/zae/internal/chart"
 	"zaentrum.io/zae/internal/render"
@@ -26,7 +29,7 @@ func TestHelmsLintIsToldInOurWords(t *testing.T) {
 		{Name: "templates/a.yaml", Data: []byte("  apiVersion: v1\n  kind: Secret\n  metadata: {name: \"" + canary + "_\"}\n  x: {{ required \"" + canary + "\" .Values.nothing }}\n")},
 		{Name: "templates/b.md", Data: []byte(canary)},
 	}
-	found, err := render.HelmLint("x", files, map[string]any{"secret": canary}, "zaentrum")
+	found, err := render.HelmLint(t.Context(), "x", files, map[string]any{"secret": canary}, "zaentrum")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,6 +49,23 @@ func TestHelmsLintIsToldInOurWords(t *testing.T) {
 	}
 	if strings.Contains(strings.Join(got, "\n")+logged.String(), canary) {
 		t.Errorf("what the chart says is told: %s\n%s", got, logged.String())
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func TestHelmsLintIsGivenUpWithItsContext(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	files := []chart.File{
+		{Name: "Chart.yaml", Data: []byte("apiVersion: v2\nname: x\nversion: 1.0.0\n")},
+		{Name: "templates/a.yaml", Data: []byte("{{ range until 2000 }}{{ range until 2000 }}{{ end }}{{ end }}")},
+	}
+	if _, err := render.HelmLint(ctx, "x", files, nil, "zaentrum"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
 	}
 	if left, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
