@@ -3,6 +3,7 @@ package lint
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -15,29 +16,29 @@ import (
 	"zaentrum.io/zae/internal/worker"
 )
 
-// against compares with the version before: what it asked for, and what it renders with what must be given.
-func (l *linter) against(ctx context.Context, s *subject, base *worker.Result, platform map[string]any) error {
-	if l.o.Against == nil {
-		return nil
-	}
+// versionBefore reads the version before.
+func (l *linter) versionBefore(ctx context.Context) (*space, error) {
 	before, err := l.o.Worker.Inspect(ctx, l.o.Against)
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("the version before: %w", err)
+	}
+	if before.SchemaError != "" {
+		return nil, fault.New(fault.Chart, "the version before has a schema that cannot be used: %s", before.SchemaError)
 	}
 	loaded, err := chart.Load(l.o.Against)
 	if err != nil {
-		return err
-	}
-	if before.SchemaError != "" {
-		return fault.New(fault.Chart, "the version before has a schema that cannot be used: %s", before.SchemaError)
+		return nil, fmt.Errorf("the version before: %w", err)
 	}
 	schema, err := inputs.Parse(before.Schema)
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("the version before: %w", err)
 	}
-	l.inputsAgainst(s, schema)
-	old := newSpace(schema, loaded.Defaults)
-	g := old.give(row{picks: make([]int, len(old.params))}, old.made)
+	return newSpace(schema, loaded.Defaults), nil
+}
+
+// objectsBefore compares what both versions render with what must be given.
+func (l *linter) objectsBefore(ctx context.Context, base *worker.Result, platform map[string]any) error {
+	g := l.before.give(row{picks: make([]int, len(l.before.params))}, l.before.made)
 	result, err := l.o.Worker.Render(ctx, l.o.Against, g.job(l.name(), platform))
 	l.out.Renders++
 	var over *worker.Overrun

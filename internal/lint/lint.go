@@ -128,6 +128,8 @@ type linter struct {
 	skip  int // rows that the schema refuses
 	more  int
 	over  int // renders that were stopped
+
+	before *space // of the version before; nil for none
 }
 
 func (l *linter) run(ctx context.Context) error {
@@ -184,6 +186,12 @@ func (l *linter) run(ctx context.Context) error {
 		return nil
 	}
 	l.space = newSpace(s.schema, loaded.Defaults)
+	if l.o.Against != nil {
+		if l.before, err = l.versionBefore(ctx); err != nil {
+			return err
+		}
+		l.inputsAgainst(s, l.before.schema)
+	}
 	return l.render(ctx, s)
 }
 
@@ -244,13 +252,15 @@ func (l *linter) render(ctx context.Context, s *subject) error {
 	if err := l.helm(ctx, baseGiven, s, platform); err != nil {
 		return err
 	}
-	if l.o.MaxRenders <= extraRenders {
+	if l.o.MaxRenders > extraRenders {
+		if err := l.extra(ctx, base, baseGiven, platform); err != nil {
+			return err
+		}
+	}
+	if l.before == nil {
 		return nil
 	}
-	if err := l.extra(ctx, base, baseGiven, platform); err != nil {
-		return err
-	}
-	return l.against(ctx, s, base, platform)
+	return l.objectsBefore(ctx, base, platform)
 }
 
 // maxOverruns is after how many stopped renders a chart is not rendered again: each takes seconds.

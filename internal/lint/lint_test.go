@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"zaentrum.io/zae/internal/chart"
+	"zaentrum.io/zae/internal/fault"
 	"zaentrum.io/zae/internal/guard"
 	"zaentrum.io/zae/internal/lint"
 )
@@ -71,7 +72,19 @@ func TestAnUpgradeIsHeldAgainstTheVersionBefore(t *testing.T) {
 	if got := lines(check(t, pool, before, lint.Options{})); got != "" {
 		t.Errorf("before:\n%s", got)
 	}
-	golden(t, "against.txt", lines(check(t, pool, sourceOf(t, examples+"lint/upgrade/2.0.0"), lint.Options{Against: before.Archive})))
+	after := sourceOf(t, examples+"lint/upgrade/2.0.0")
+	all := lines(check(t, pool, after, lint.Options{Against: before.Archive}))
+	golden(t, "against.txt", all)
+	if once := lines(check(t, pool, after, lint.Options{Against: before.Archive, MaxRenders: 1})); once != all {
+		t.Errorf("with one render:\n%s", once)
+	}
+	broken := sourceOf(t, examples+"lint/asks-for-more")
+	if got := lines(check(t, pool, broken, lint.Options{Against: before.Archive})); !strings.Contains(got, "input-removed") {
+		t.Errorf("of a chart that does not render:\n%s", got)
+	}
+	if _, err := lint.Check(t.Context(), after, lint.Options{Worker: pool, Against: sourceOf(t, examples+"lint/remote-schema").Archive}); fault.From(err) == nil || fault.From(err).Code != fault.Chart {
+		t.Errorf("against a chart that is none: %v", err)
+	}
 }
 
 // TestEveryRuleIsShown keeps the table and the charts together: each rule for authors has a chart that breaks it.
