@@ -259,14 +259,12 @@ func (g *given) noPlainSecrets(before *apitype.AddonChart, ref string) error {
 		return nil
 	}
 	schema, _ := inputs.Describe([]byte(before.Plan.ValuesSchema)) // of one that cannot be read, the plan says so
-	for _, in := range schema.Inputs() {
-		if !in.Secret || in.Unaddressable {
-			continue
+	for _, path := range schema.PlainSecrets(g.values) {
+		refusal := fault.New(fault.Usage, "%s is a secret input, and --set and --values give it as a plain value; nothing was sent", path)
+		if in, known := schema.Input(path); !known || in.Unaddressable {
+			return refusal.WithHint("leave it out: the chart has it where no secret input can be given")
 		}
-		if _, there := values.Get(g.values, strings.Split(in.Path, ".")); there {
-			return fault.New(fault.Usage, "%s is a secret input, and --set and --values give it as a plain value; nothing was sent", in.Path).
-				WithHint("give --set-secret %s%s, and leave it out of --set and --values", in.Path, safeWays)
-		}
+		return refusal.WithHint("give --set-secret %s%s, and leave it out of --set and --values", path, safeWays)
 	}
 	return nil
 }

@@ -60,7 +60,7 @@ func warn(g *graph, root view, inputs []Input) []Warning {
 		case in.Secret && in.Type != TypeString:
 			add(in.Path, "is secret and no string: a secret input is given as text", `make it "type": "string"`)
 		case in.HoldsSecrets:
-			add(in.Path, "holds secrets that are no inputs of their own: they are kept like any other value", "make each secret a string property of an object")
+			add(in.Path, "holds secrets that are no inputs of their own: nobody can give them, for among plain values they are refused", "make each secret a string property of an object")
 		case in.Secret && len(in.Path) > maxSecretPath:
 			add(in.Path, "the path is too long for a secret input", "keep it to 250 characters")
 		}

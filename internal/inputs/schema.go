@@ -11,7 +11,8 @@ import (
 // Schema is a values.schema.json that was read. It is safe for use by several goroutines; nil is a schema
 // that asks for nothing and allows everything.
 type Schema struct {
-	compiled         *compiled // nil: everything is allowed
+	compiled         *compiled  // nil: everything is allowed
+	root             *subschema // nil when nothing in it is secret
 	inputs           []Input
 	details          []detail // of each input
 	groups           []Group
@@ -67,8 +68,13 @@ func load(schema []byte, validate bool) (s *Schema, err error) {
 	if err := d.describe(root); err != nil {
 		return nil, err
 	}
+	var secrets *subschema
+	if g.root.target.secrets {
+		secrets = g.root.target
+	}
 	return &Schema{
 		compiled:         compiled,
+		root:             secrets,
 		inputs:           d.inputs,
 		details:          d.details,
 		groups:           d.groups,

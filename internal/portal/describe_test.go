@@ -116,3 +116,25 @@ func TestAPlanThatCannotBeReadRefusesNoValues(t *testing.T) {
 	var out apitype.WriteAnswer
 	b.answer(http.MethodPatch, chartPath("example"), `{"values":{"database":{"url":"x"}}}`, http.StatusAccepted, &out)
 }
+
+func TestASecretInAListOrAMapAmongPlainValuesIsRefusedToo(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.commit("example", v1alpha1.ZaentrumAddonSpec{Chart: exampleChart(), Suspend: true,
+		Values: &runtime.RawExtension{Raw: []byte(`{"users":[{"password":"` + canary + `"}]}`)}})
+	plan := described(`{"properties":{"users":{"items":{"properties":{"password":{"type":"string","writeOnly":true}}}},
+		"m":{"additionalProperties":{"writeOnly":true}},"d.t":{"type":"string","writeOnly":true}}}`)
+	b.operate("example", plan)
+	for values, path := range map[string]string{
+		`{"users":[{"name":"x"},{"password":"` + canary + `"}]}`: "users[1].password",
+		`{"m":{"a":"` + canary + `"}}`:                           "m.a",
+		`{"d.t":"` + canary + `"}`:                               "d.t",
+	} {
+		p := b.refused(http.MethodPatch, chartPath("example"), `{"values":`+values+`}`, http.StatusBadRequest, "invalid")
+		if !strings.Contains(p.Detail, path+" is a secret input") || !strings.Contains(p.Hint, "no secret input can be given") || strings.Contains(p.Detail+p.Hint, canary) {
+			t.Errorf("%s: %+v", path, p)
+		}
+	}
+	var out apitype.WriteAnswer
+	b.answer(http.MethodPatch, chartPath("example"), `{"values":{"users":[{"password":"`+canary+`","name":"x"}],"m":{"a":null}}}`, http.StatusAccepted, &out)
+}

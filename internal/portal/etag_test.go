@@ -44,7 +44,7 @@ func suspended(t *testing.T) *bench {
 func TestTheETagIsOfThePlanAndNotOfProgress(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	a := b.commit("example", v1alpha1.ZaentrumAddonSpec{Chart: exampleChart(), Suspend: true})
+	b.commit("example", v1alpha1.ZaentrumAddonSpec{Chart: exampleChart(), Suspend: true})
 	seen := map[string]string{b.readPlan(): "nothing planned"}
 	differs := func(what string) {
 		t.Helper()
@@ -73,7 +73,7 @@ func TestTheETagIsOfThePlanAndNotOfProgress(t *testing.T) {
 		a.Status.Plan.Changes.Images = []v1alpha1.ImageChange{{Kind: "Deployment", Name: "example", Container: "x", From: "a", To: "b"}}
 	})
 	differs("another image")
-	a = b.addon("example")
+	a := b.addon("example")
 	a.Spec.Chart.Version = "1.3.0"
 	b.must(b.cluster.Update(t.Context(), a))
 	differs("a spec that is not planned yet")

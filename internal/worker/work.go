@@ -217,16 +217,11 @@ func nodes(v any) int {
 	return n
 }
 
-// inPlain names the secret inputs that stand among the plain values.
+// inPlain names the secrets that stand among the plain values.
 func (l *loaded) inPlain(spec map[string]any) []string {
 	var out []string
-	for _, in := range l.schema.Inputs() {
-		if !in.Secret || in.Unaddressable {
-			continue
-		}
-		if _, given := values.Get(spec, strings.Split(in.Path, ".")); given {
-			out = append(out, in.Path+": is a secret input and stands in the plain values: take it out of values and give it as a secret")
-		}
+	for _, path := range l.schema.PlainSecrets(spec) {
+		out = append(out, path+": is a secret input and stands in the plain values: take it out of values and give it as a secret")
 	}
 	return out
 }
