@@ -164,6 +164,14 @@ func noSchedulingGroup(_ *scope, o *object) []hit {
 	return filled("schedulingGroup not allowed", o.pod().at("schedulingGroup"))
 }
 
+func linuxPods(_ *scope, o *object) []hit {
+	v := o.pod().at("os", "name")
+	if v.anyOf("linux") {
+		return nil
+	}
+	return []hit{v.hit("only pods of Linux are allowed")}
+}
+
 // noProbeHost keeps the node from calling somebody else: a probe and a hook without a host call the pod.
 func noProbeHost(_ *scope, o *object) []hit {
 	var hits []hit

@@ -86,12 +86,18 @@ func reviewed() map[reflect.Type]map[string]string {
 			"no-priority-class":       "priorityClassName priority",
 			"no-device-claims":        "resourceClaims",
 			"no-scheduling-group":     "schedulingGroup",
-			// hostUsers: false isolates more than the default. hostAliases is for the platform's issuer. A runtime
-			// class, scheduler or overhead is the cluster's offer; a wrong one leaves the pod pending.
-			plain: "restartPolicy terminationGracePeriodSeconds activeDeadlineSeconds dnsPolicy automountServiceAccountToken " +
-				"shareProcessNamespace hostname subdomain schedulerName hostAliases dnsConfig readinessGates runtimeClassName " +
-				"enableServiceLinks preemptionPolicy overhead topologySpreadConstraints setHostnameAsFQDN os hostUsers " +
-				"schedulingGates resources hostnameOverride evictionResponders",
+			"linux-pods":              "os",
+			"service-account-token":   "automountServiceAccountToken",
+			"host-aliases":            "hostAliases",
+			"runtime-class":           "runtimeClassName",
+			"scheduler-name":          "schedulerName",
+			"resource-requests":       "resources",
+			// hostUsers: false isolates more than the default. An overhead is the cluster's; a wrong one leaves the
+			// pod pending.
+			plain: "restartPolicy terminationGracePeriodSeconds activeDeadlineSeconds dnsPolicy " +
+				"shareProcessNamespace hostname subdomain dnsConfig readinessGates " +
+				"enableServiceLinks preemptionPolicy overhead topologySpreadConstraints setHostnameAsFQDN hostUsers " +
+				"schedulingGates hostnameOverride evictionResponders",
 		}},
 		{corev1.PodSecurityContext{}, verdicts{
 			"no-selinux-options":     "seLinuxOptions",
@@ -101,7 +107,8 @@ func reviewed() map[reflect.Type]map[string]string {
 			"no-sysctls":             "sysctls",
 			"no-unconfined-seccomp":  "seccompProfile",
 			"no-unconfined-apparmor": "appArmorProfile",
-			plain:                    "runAsGroup supplementalGroups supplementalGroupsPolicy fsGroup fsGroupChangePolicy seLinuxChangePolicy",
+			"root-group":             "runAsGroup supplementalGroups fsGroup",
+			plain:                    "supplementalGroupsPolicy fsGroupChangePolicy seLinuxChangePolicy",
 		}},
 		{corev1.SecurityContext{}, verdicts{
 			"no-added-capabilities":   "capabilities",
@@ -114,7 +121,8 @@ func reviewed() map[reflect.Type]map[string]string {
 			"default-proc-mount":      "procMount",
 			"no-unconfined-seccomp":   "seccompProfile",
 			"no-unconfined-apparmor":  "appArmorProfile",
-			plain:                     "runAsGroup readOnlyRootFilesystem",
+			"root-group":              "runAsGroup",
+			plain:                     "readOnlyRootFilesystem",
 		}},
 		{corev1.Capabilities{}, verdicts{"no-added-capabilities": "add", plain: "drop"}},
 		{corev1.SELinuxOptions{}, verdicts{"no-selinux-options": "user role type", plain: "level"}},
@@ -158,10 +166,11 @@ func reviewed() map[reflect.Type]map[string]string {
 			plain: "name emptyDir downwardAPI",
 		}},
 		{corev1.VolumeProjection{}, verdicts{
-			"own-secrets":     "secret",
-			"own-config-maps": "configMap",
-			"allowed-volume":  "clusterTrustBundle podCertificate",
-			plain:             "downwardAPI serviceAccountToken", // a token of the pod's own service account
+			"own-secrets":           "secret",
+			"own-config-maps":       "configMap",
+			"allowed-volume":        "clusterTrustBundle podCertificate",
+			"service-account-token": "serviceAccountToken", // a token of the pod's own service account
+			plain:                   "downwardAPI",
 		}},
 		{corev1.Affinity{}, verdicts{"no-control-plane": "nodeAffinity", plain: "podAffinity podAntiAffinity"}},
 		{corev1.NodeAffinity{}, verdicts{
@@ -183,11 +192,13 @@ func reviewed() map[reflect.Type]map[string]string {
 
 func containerVerdicts(more string) verdicts {
 	return verdicts{
-		"no-host-port":  "ports",
-		"own-secrets":   "env envFrom",
-		"no-probe-host": "livenessProbe readinessProbe startupProbe lifecycle",
-		"no-privileged": "securityContext", // and every other rule about security contexts
-		plain: "name image command args workingDir resources resizePolicy restartPolicy restartPolicyRules volumeMounts volumeDevices " +
+		"no-host-port":      "ports",
+		"own-secrets":       "env envFrom",
+		"no-probe-host":     "livenessProbe readinessProbe startupProbe lifecycle",
+		"no-privileged":     "securityContext", // and every other rule about security contexts
+		"pinned-digest":     "image",
+		"resource-requests": "resources",
+		plain: "name command args workingDir resizePolicy restartPolicy restartPolicyRules volumeMounts volumeDevices " +
 			"terminationMessagePath terminationMessagePolicy imagePullPolicy stdin stdinOnce tty " + more,
 	}
 }

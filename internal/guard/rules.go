@@ -270,6 +270,11 @@ func Rules() []Rule {
 			Fix: "Remove windowsOptions.hostProcess.",
 		},
 		{
+			ID: "linux-pods", Title: "pods of Linux", Level: Refuse, Ours: true, Kinds: pods, object: linuxPods,
+			Why: "The safe defaults that the operator sets are those of Linux; the cluster accepts them on no other system, and these rules know none.",
+			Fix: "Set os.name to linux, or leave os out.",
+		},
+		{
 			ID: "no-probe-host", Title: "probes and hooks call their own pod", Level: Refuse, Ours: true, Kinds: pods, object: noProbeHost,
 			Why: "The node makes these calls; with a host they reach what the pod itself may not.",
 			Fix: "Remove host from httpGet and tcpSocket; set a Host header with httpHeaders.",
