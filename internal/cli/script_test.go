@@ -24,16 +24,14 @@ import (
 
 	"zaentrum.io/zae/internal/apitype"
 	"zaentrum.io/zae/internal/session/issuertest"
-	"zaentrum.io/zae/internal/worker"
+	"zaentrum.io/zae/internal/workertest"
 )
 
 var update = flag.Bool("update", false, "write the expected output of scripts anew")
 
 // TestMain makes the test's own program the render worker too, as the product's is.
 func TestMain(m *testing.M) {
-	if args := os.Args[1:]; worker.Requested(args) {
-		os.Exit(worker.Serve(args, os.Stdin, os.Stdout))
-	}
+	workertest.Serve()
 	testscript.Main(leakChecked{m}, map[string]func(){"zae": testZae})
 }
 

@@ -3,7 +3,6 @@ package initchart_test
 import (
 	"bytes"
 	"context"
-	"flag"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,16 +19,10 @@ import (
 	"zaentrum.io/zae/internal/inputs"
 	"zaentrum.io/zae/internal/values"
 	"zaentrum.io/zae/internal/worker"
+	"zaentrum.io/zae/internal/workertest"
 )
 
-// TestMain makes the test's own program the render worker, as the product's is.
-func TestMain(m *testing.M) {
-	if args := os.Args[1:]; worker.Requested(args) {
-		os.Exit(worker.Serve(args, os.Stdin, os.Stdout))
-	}
-	flag.Parse()
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { workertest.Main(m) }
 
 // names are an ordinary one, the longest, and those that YAML may take for something else.
 var names = []string{"example", strings.Repeat("a", v1alpha1.MaxNameLength), "on", "null", "y", "a-1"}

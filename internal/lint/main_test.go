@@ -9,37 +9,20 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
 
 	"zaentrum.io/zae/internal/chart"
 	"zaentrum.io/zae/internal/lint"
 	"zaentrum.io/zae/internal/worker"
+	"zaentrum.io/zae/internal/workertest"
 )
 
 var update = flag.Bool("update", false, "write what is expected anew")
 
-// TestMain makes the test's own program the worker, as the product's is.
-func TestMain(m *testing.M) {
-	if args := os.Args[1:]; worker.Requested(args) {
-		os.Exit(worker.Serve(args, os.Stdin, os.Stdout))
-	}
-	flag.Parse()
-	code := m.Run()
-	if err := goleak.Find(); code == 0 && err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { workertest.Main(m) }
 
 func newPool(tb testing.TB) *worker.Pool {
 	tb.Helper()
-	p, err := worker.NewPool(worker.Options{Max: 2})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { _ = p.Close() })
-	return p
+	return workertest.Pool(tb, worker.Options{Max: 2})
 }
 
 // sourceOf is a chart's directory as the command line hands it over.

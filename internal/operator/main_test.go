@@ -30,6 +30,7 @@ import (
 	"zaentrum.io/zae/internal/charttest"
 	"zaentrum.io/zae/internal/operator"
 	"zaentrum.io/zae/internal/worker"
+	"zaentrum.io/zae/internal/workertest"
 )
 
 // The API server that tests share; each has a namespace and an operator of its own. No controller manager runs:
@@ -42,9 +43,7 @@ var server struct {
 }
 
 func TestMain(m *testing.M) {
-	if args := os.Args[1:]; worker.Requested(args) { // this program is the render worker, as the product is
-		os.Exit(worker.Serve(args, os.Stdin, os.Stdout))
-	}
+	workertest.Serve()
 	flag.Parse()
 	ctrl.SetLogger(logr.Discard())
 	code := m.Run()
