@@ -99,7 +99,7 @@ func TestDocumentedRestrictions(t *testing.T) {
 	}
 	passing := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !strings.Contains(name, "/pass/") })
 	r, all := rand.New(rand.NewPCG(37, 3)), mutations()
-	for range 6000 {
+	for range 2000 {
 		pod := manifest.Object{Tree: fixtures[passing[r.IntN(len(passing))]]}.Clone().Tree
 		for range 1 + r.IntN(2) {
 			all[r.IntN(len(all))](r, pod)

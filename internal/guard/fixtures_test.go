@@ -28,7 +28,6 @@ type instance struct {
 	facts      Facts
 	taken      []manifest.ID
 	near       Neighbours
-	neighbours Neighbours
 	want       map[string][]string // rule id → findings
 }
 

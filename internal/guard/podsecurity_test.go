@@ -246,7 +246,7 @@ func TestGeneratedPodsThatBaselineRefusesAreRefused(t *testing.T) {
 	fixtures := podFixtures(t)
 	names := slices.DeleteFunc(slices.Sorted(maps.Keys(fixtures)), func(name string) bool { return !strings.Contains(name, "/pass/") })
 	r := rand.New(rand.NewPCG(37, 2))
-	const pods = 6000
+	const pods = 4000
 	all := mutations()
 	baseline, ours, both, missed := 0, 0, 0, 0
 	for n := range pods {
