@@ -259,14 +259,16 @@ func (g *given) noPlainSecrets(before *apitype.AddonChart, ref string) error {
 		return nil
 	}
 	schema, _ := inputs.Describe([]byte(before.Plan.ValuesSchema)) // of one that cannot be read, the plan says so
-	for _, path := range schema.PlainSecrets(g.values) {
-		refusal := fault.New(fault.Usage, "%s is a secret input, and --set and --values give it as a plain value; nothing was sent", path)
-		if in, known := schema.Input(path); !known || in.Unaddressable {
-			return refusal.WithHint("leave it out: the chart has it where no secret input can be given")
-		}
-		return refusal.WithHint("give --set-secret %s%s, and leave it out of --set and --values", path, safeWays)
+	found := schema.PlainSecrets(g.values)
+	if len(found) == 0 {
+		return nil
 	}
-	return nil
+	path := found[0]
+	refusal := fault.New(fault.Usage, "%s is a secret input, and --set and --values give it as a plain value; nothing was sent", path)
+	if in, known := schema.Input(path); !known || in.Unaddressable {
+		return refusal.WithHint("leave it out: the chart has it where no secret input can be given")
+	}
+	return refusal.WithHint("give --set-secret %s%s, and leave it out of --set and --values", path, safeWays)
 }
 
 func (a *app) valuesFile(name string) (map[string]any, error) {
