@@ -21,7 +21,6 @@ import (
 	"zaentrum.io/zae/internal/guard"
 	"zaentrum.io/zae/internal/inputs"
 	"zaentrum.io/zae/internal/manifest"
-	"zaentrum.io/zae/internal/plan"
 	"zaentrum.io/zae/internal/values"
 )
 
@@ -97,23 +96,10 @@ func (a *app) addonPlan(ctx context.Context, arg string, o *offlineFlags, out pl
 // plan is what the operator would plan for an instance that has nothing of the addon. Its warnings are the operator's,
 // and then those for the chart's author.
 func (c *offlineChart) plan(checked *engine.Checked) *v1alpha1.Plan {
-	in := plan.Input{
-		Chart: checked.Chart.Facts, Schema: string(checked.Chart.Schema),
-		ValuesErrors: checked.ValuesErrors, Wanted: checked.Objects,
-	}
-	warnings := slices.Clone(checked.Warnings)
-	for _, f := range checked.Findings {
-		if f.Level == guard.Refuse {
-			in.Violations = append(in.Violations, f.String())
-		} else {
-			warnings = append(warnings, f.String())
-		}
-	}
+	p := checked.Plan(nil)
 	for _, w := range checked.Chart.SchemaWarnings {
-		warnings = append(warnings, "values.schema.json: "+w.String()+": "+w.Fix)
+		p.Warnings = append(p.Warnings, "values.schema.json: "+w.String()+": "+w.Fix)
 	}
-	p := plan.Compute(in)
-	p.Inputs, p.Warnings = checked.Inputs, warnings
 	return p
 }
 

@@ -70,15 +70,7 @@ func (e *Engine) preview(ctx context.Context, r Request, owner apply.Owner, reca
 		return nil, &Waiting{What: fmt.Sprintf("waiting for the former %s to be gone", out.Observed.Leaving[0]), After: afterLeaving}
 	}
 	checked.Findings = append(checked.Findings, guard.CheckOwnership(out.Observed.Taken)...)
-	out.Plan = plan.Compute(plan.Input{
-		Chart:        checked.Chart.Facts,
-		Schema:       string(checked.Chart.Schema),
-		ValuesErrors: checked.ValuesErrors,
-		Wanted:       checked.Objects,
-		Owned:        out.Observed.Owned,
-	})
-	out.Plan.Inputs = checked.Inputs
-	judged(out.Plan, checked)
+	out.Plan = checked.Plan(out.Observed.Owned)
 	if checked.Blocked() {
 		return out, nil
 	}
@@ -104,6 +96,17 @@ func (e *Engine) preview(ctx context.Context, r Request, owner apply.Owner, reca
 	}
 	plan.Detail(out.Plan, changes(out.Rehearsal))
 	return out, nil
+}
+
+// Plan is the plan as far as it can be made without asking a cluster: owned is what runs of the addon, nothing for
+// one that is new.
+func (c *Checked) Plan(owned manifest.Set) *v1alpha1.Plan {
+	p := plan.Compute(plan.Input{
+		Chart: c.Chart.Facts, Schema: string(c.Chart.Schema), ValuesErrors: c.ValuesErrors, Wanted: c.Objects, Owned: owned,
+	})
+	p.Inputs = c.Inputs
+	judged(p, c)
+	return p
 }
 
 func changes(r *apply.Rehearsal) []plan.Change {
