@@ -17,7 +17,9 @@ import (
 	"zaentrum.io/zae/internal/apitype"
 	"zaentrum.io/zae/internal/chart"
 	"zaentrum.io/zae/internal/fault"
+	"zaentrum.io/zae/internal/inputs"
 	"zaentrum.io/zae/internal/session/issuertest"
+	"zaentrum.io/zae/internal/values"
 )
 
 // fakePortal stands in for portal-api and the operator behind it, as far as the contract describes what a
@@ -322,6 +324,15 @@ func (p *fakePortal) plan(one *fakeAddon) {
 		return
 	}
 	plan := *fp.Plan.DeepCopy()
+	if schema, err := inputs.Describe([]byte(plan.ValuesSchema)); err == nil && plan.Inputs == nil {
+		defaults := map[string]any{"worker": map[string]any{"replicas": int64(1), "logLevel": "info"}}
+		plan.Inputs = schema.States(defaults, func(path []string) (any, bool) {
+			if slices.Contains(one.SecretKeys, strings.Join(path, ".")) {
+				return "set", true
+			}
+			return values.Get(one.Values, path)
+		})
+	}
 	for _, path := range fp.Needs {
 		if !one.has(path) {
 			plan.ValuesErrors = append(plan.ValuesErrors, path+": is required")

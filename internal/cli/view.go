@@ -21,13 +21,16 @@ type planView struct {
 	before *apitype.AddonChart // nil for a new addon
 	given  *given
 	inputs []inputs.Input
+	// chartValues tells that the inputs' defaults are what the chart's values.yaml has, and not what its schema
+	// suggests.
+	chartValues bool
 }
 
 func newPlanView(doc, before *apitype.AddonChart, g *given) *planView {
 	v := &planView{doc: doc, before: before, given: g}
 	if doc.Plan != nil && doc.Plan.ValuesSchema != "" {
 		// A schema that cannot be read is a values error of the plan; there is nothing to add to it here.
-		if s, err := inputs.Parse([]byte(doc.Plan.ValuesSchema)); err == nil {
+		if s, err := inputs.Describe([]byte(doc.Plan.ValuesSchema)); err == nil {
 			v.inputs = s.Inputs()
 		}
 	}
@@ -306,6 +309,19 @@ func (v *planView) secretState(in inputs.Input) any {
 	}
 }
 
+// state is where the plan says that an input's value comes from.
+func (v *planView) state(path string) v1alpha1.InputState {
+	if v.doc.Plan == nil {
+		return ""
+	}
+	for _, in := range v.doc.Plan.Inputs {
+		if in.Path == path {
+			return in.State
+		}
+	}
+	return ""
+}
+
 func (v *planView) plainState(in inputs.Input) any {
 	path := strings.Split(in.Path, ".")
 	shown := shownValue
@@ -317,13 +333,17 @@ func (v *planView) plainState(in inputs.Input) any {
 	switch {
 	case given:
 		text = shown(now)
-		if in.Default != nil {
+		if in.Default != nil && v.chartValues {
 			text += "   (chart: " + shown(in.Default) + ")"
 		}
 	case v.missing(in):
 		return style(bad, "missing")
-	case in.Default != nil:
+	case in.Default != nil && v.chartValues:
 		text = shown(in.Default) + "   (chart)"
+	case v.state(in.Path) == v1alpha1.InputFromChart:
+		text = "as the chart has it"
+	case v.state(in.Path) == v1alpha1.InputDefault:
+		text = "not set   (suggested: " + shown(in.Default) + ")"
 	case in.Generate != "":
 		text = "generated"
 	}

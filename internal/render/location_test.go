@@ -54,7 +54,7 @@ func TestErrorsSayWhereAndNotWhat(t *testing.T) {
 		"a document that is a list":           {one("- {{ .Values.secret }}\n"), "templates/worker.yaml: a document that is not an object"},
 		"a List of values":                    {one("kind: List\nitems: [{{ .Values.secret }}]\n"), "templates/worker.yaml: a List with an item that is not an object"},
 		"a List that is a value":              {one("kind: List\nitems: {{ .Values.secret }}\n"), "templates/worker.yaml: a List whose items are no list"},
-		"a b64dec of what is not":             {one("x: y\na: {{ b64dec .Values.secret }}: {{ .Values.secret }}: b\n"), "templates/worker.yaml: line 2: not valid YAML"},
+		"a b64dec of what is not":             {one("x: y\na: {{ b64dec .Values.secret }}: {{ .Values.secret }}: b\n"), "templates/worker.yaml: an error of b64dec was rendered in place of a value: a value is not what the template takes it for"},
 		"toYaml at the wrong depth":           {one("a:\n  b: 1\n {{ toYaml .Values.map }}\n"), "templates/worker.yaml: line"},
 		"a value where a chart's values go":   {exampleChart("charts/s/Chart.yaml", "apiVersion: v2\nname: s\nversion: 1.0.0\n"), ""},
 		"a template of a bundled chart":       {exampleChart("charts/t/Chart.yaml", "apiVersion: v2\nname: t\nversion: 1.0.0\n", "charts/t/templates/x.yaml", "{{ fail .Values.global.secret }}"), "template error at example/charts/t/templates/x.yaml:1:3"},

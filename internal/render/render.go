@@ -93,6 +93,9 @@ func render(ctx context.Context, c *chart.Chart, name, namespace string, values 
 	if size > maxOutput {
 		return nil, []string{fmt.Sprintf("the templates render %d bytes, the limit is %d", size, maxOutput)}
 	}
+	if errs := swallowed(files, h, values); len(errs) > 0 {
+		return nil, errs
+	}
 	return objects(ctx, h.Name(), files)
 }
 

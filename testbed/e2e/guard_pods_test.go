@@ -34,7 +34,7 @@ func (m *maker) template(labels object, restart string) object {
 		spec["initContainers"] = []any{m.container("init"), sidecar}
 	}
 	for key, v := range map[string]any{
-		"terminationGracePeriodSeconds": m.IntN(60),
+		"terminationGracePeriodSeconds": 1 + m.IntN(59),
 		"dnsPolicy":                     m.one("ClusterFirst", "Default"),
 		"dnsConfig":                     object{"nameservers": []any{"192.0.2.1"}, "searches": []any{"a.example"}, "options": []any{object{"name": "ndots", "value": "2"}}},
 		"automountServiceAccountToken":  m.bool(),
