@@ -149,6 +149,7 @@ func (e *Engine) Check(ctx context.Context, r Request) (*Checked, error) {
 	}
 	out.Checksum, out.Inputs, out.Warnings = result.Checksum, result.Inputs, result.Warnings
 	out.Varies = len(result.Warnings) > 0
+	out.Warnings = append(slices.Clone(result.Warnings), result.Leaks...)
 	out.ValuesErrors = append(out.ValuesErrors, result.ValuesErrors...)
 	if len(out.ValuesErrors) == 0 {
 		out.Objects = result.Objects

@@ -45,3 +45,22 @@ func TestASecretAmongPlainValuesIsRefusedWhereverItStands(t *testing.T) {
 		t.Error("rendered, or a value is told")
 	}
 }
+
+func TestSecretsOutsideOfSecretsAreTold(t *testing.T) {
+	pool := newPool(t, worker.Options{})
+	for dir, want := range map[string][]string{
+		"hostile/secret-in-names": {
+			"ConfigMap/" + canary + ": the secret input token stands outside of a Secret's data (metadata.name)",
+			"Deployment/worker: the secret input token stands outside of a Secret's data (spec.template.spec.containers[0].image)",
+		},
+		"example/1.2.0": nil,
+	} {
+		_, r := tryAll(t, pool, archive(t, examples+dir))
+		if r == nil {
+			t.Fatalf("%s is not rendered", dir)
+		}
+		if d := cmp.Diff(want, r.Leaks); d != "" {
+			t.Errorf("%s: %s", dir, d)
+		}
+	}
+}

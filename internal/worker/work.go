@@ -59,6 +59,8 @@ type Result struct {
 	Objects manifest.Set
 	// Warnings are what the chart renders otherwise each time, when that was looked for.
 	Warnings []string
+	// Leaks are secret inputs that the chart puts where everybody reads them.
+	Leaks []string
 }
 
 // Overrun says that a chart needs more than it may have, and its worker was ended.
@@ -173,6 +175,7 @@ func (l *loaded) render(ctx context.Context, j Job, twice bool) *Result {
 	if problem := tooMuch(out.Objects); problem != "" {
 		out.Objects, out.ValuesErrors = nil, []string{problem}
 	}
+	out.Leaks = leaks(out.Objects, l.schema.Inputs(), merged)
 	if twice && len(out.ValuesErrors) == 0 && !j.ValidateOnly {
 		again, errs := render.Render(ctx, in)
 		if len(errs) > 0 {
