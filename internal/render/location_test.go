@@ -46,10 +46,10 @@ func TestErrorsSayWhereAndNotWhat(t *testing.T) {
 		"a function that is none":             {one("{{ " + canary + " }}"), "template error at example/templates/worker.yaml:1"},
 		"a function that panics":              {one("{{ substr 5 1 .Values.secret }}"), "template error"},
 		"a division by zero":                  {one("{{ div 1 0 }}{{ .Values.secret }}"), "template error at example/templates/worker.yaml:1:3"},
-		"YAML that cannot be parsed":          {one("a: b\nc: {{ .Values.secret }}: x: y\n"), "templates/worker.yaml: line 2: not valid YAML"},
+		"YAML that cannot be parsed":          {one("a: b\nc: {{ .Values.secret }}: x: y\n"), "templates/worker.yaml: line 2 of its output: not valid YAML"},
 		"an alias that is a value":            {one("a: *{{ .Values.secret }}\n"), "templates/worker.yaml: not valid YAML"},
-		"a duplicate key that is a value":     {one("{{ .Values.secret }}: 1\n{{ .Values.secret }}: 2\n"), "templates/worker.yaml: line 2: duplicate key, first set on line 1"},
-		"a key that is a mapping":             {one("? {a: {{ .Values.secret }}}\n: 1\n"), "templates/worker.yaml: line 1: a key that is not a string"},
+		"a duplicate key that is a value":     {one("{{ .Values.secret }}: 1\n{{ .Values.secret }}: 2\n"), "templates/worker.yaml: line 2 of its output: duplicate key, first set on line 1"},
+		"a key that is a mapping":             {one("? {a: {{ .Values.secret }}}\n: 1\n"), "templates/worker.yaml: line 1 of its output: a key that is not a string"},
 		"a document that is a value":          {one("{{ .Values.secret }}\n"), "templates/worker.yaml: a document that is not an object"},
 		"a document that is a list":           {one("- {{ .Values.secret }}\n"), "templates/worker.yaml: a document that is not an object"},
 		"a List of values":                    {one("kind: List\nitems: [{{ .Values.secret }}]\n"), "templates/worker.yaml: a List with an item that is not an object"},
@@ -58,7 +58,7 @@ func TestErrorsSayWhereAndNotWhat(t *testing.T) {
 		"toYaml at the wrong depth":           {one("a:\n  b: 1\n {{ toYaml .Values.map }}\n"), "templates/worker.yaml: line"},
 		"a value where a chart's values go":   {exampleChart("charts/s/Chart.yaml", "apiVersion: v2\nname: s\nversion: 1.0.0\n"), ""},
 		"a template of a bundled chart":       {exampleChart("charts/t/Chart.yaml", "apiVersion: v2\nname: t\nversion: 1.0.0\n", "charts/t/templates/x.yaml", "{{ fail .Values.global.secret }}"), "template error at example/charts/t/templates/x.yaml:1:3"},
-		"YAML of a bundled chart":             {exampleChart("charts/t/Chart.yaml", "apiVersion: v2\nname: t\nversion: 1.0.0\n", "charts/t/templates/x.yaml", "x: y\na: {{ .Values.global.secret }}: b"), "charts/t/templates/x.yaml: line 2: not valid YAML"},
+		"YAML of a bundled chart":             {exampleChart("charts/t/Chart.yaml", "apiVersion: v2\nname: t\nversion: 1.0.0\n", "charts/t/templates/x.yaml", "x: y\na: {{ .Values.global.secret }}: b"), "charts/t/templates/x.yaml: line 2 of its output: not valid YAML"},
 		"a file name like a place":            {exampleChart("templates/a: b.yaml", "{{ fail .Values.secret }}"), "template error"},
 		"a file name that continues another":  {exampleChart("templates/a", "x: y", "templates/a:1:1): z.yaml", "{{ fail .Values.secret }}"), "template error"},
 		"a file name with something peculiar": {exampleChart("templates/a\u202e.yaml", "{{ fail .Values.secret }}"), `template error at "example/templates/a\u202e.yaml":1:3`},
@@ -88,7 +88,7 @@ func TestErrorsSayWhereAndNotWhat(t *testing.T) {
 
 func TestAllFilesWithBadYAMLAreNamed(t *testing.T) {
 	_, errs := Render(t.Context(), inputOf(chartOf(t, exampleChart("templates/b.yaml", "x: y\na: b: c", "templates/a.yaml", "a: b\n---\nx\n", "templates/c.yaml", "a: b")), nil))
-	want := []string{"templates/a.yaml: a document that is not an object", "templates/b.yaml: line 2: not valid YAML"}
+	want := []string{"templates/a.yaml: a document that is not an object", "templates/b.yaml: line 2 of its output: not valid YAML"}
 	if d := cmp.Diff(want, errs); d != "" {
 		t.Error(d)
 	}

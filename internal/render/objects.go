@@ -2,6 +2,8 @@ package render
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -28,7 +30,7 @@ func objects(ctx context.Context, chartName string, files map[string]string) (ma
 		source := strings.TrimPrefix(name, chartName+"/")
 		docs, err := manifest.Decode([]byte(files[name]))
 		if err != nil { // a place, without text
-			errs = append(errs, printable(source)+": "+err.Error())
+			errs = append(errs, printable(source)+": "+inOutput(err))
 			continue
 		}
 		for _, doc := range docs {
@@ -43,6 +45,15 @@ func objects(ctx context.Context, chartName string, files map[string]string) (ma
 		return nil, errs
 	}
 	return set, nil
+}
+
+// inOutput says of a place in the rendered text that it is one, since the template's own lines are others.
+func inOutput(err error) string {
+	var d *manifest.DecodeError
+	if errors.As(err, &d) && d.Line > 0 {
+		return fmt.Sprintf("line %d of its output: %s", d.Line, d.What)
+	}
+	return err.Error()
 }
 
 // notAnObject is a rendered document that cannot be one.

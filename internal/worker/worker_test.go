@@ -59,8 +59,8 @@ func TestEveryHostileChartEndsAlone(t *testing.T) {
 		objects         int
 		warnings        []string
 	}{
-		"aliases":            {render: "templates/config.yaml: line 6: aliases expand to too much"},
-		"depth":              {render: "templates/config.yaml: line 6: nested deeper than 100 levels"},
+		"aliases":            {render: "templates/config.yaml: line 6 of its output: aliases expand to too much"},
+		"depth":              {render: "templates/config.yaml: line 6 of its output: nested deeper than 100 levels"},
 		"fail-location":      {render: "template error at fail-location/templates/config.yaml"},
 		"fail-secret":        {render: "template error at fail-secret/templates/config.yaml:1:4"},
 		"functions":          {objects: 2},

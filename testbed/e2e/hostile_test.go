@@ -32,8 +32,8 @@ const stopped = "rendering the chart was stopped"
 // hostile is what each chart of examples/hostile ends with: words of its message, and the phase where it is not
 // PlanFailed.
 var hostile = map[string]struct{ says, phase string }{
-	"aliases":            {says: "templates/config.yaml: line 6: aliases expand to too much"},
-	"depth":              {says: "templates/config.yaml: line 6: nested deeper than 100 levels"},
+	"aliases":            {says: "templates/config.yaml: line 6 of its output: aliases expand to too much"},
+	"depth":              {says: "templates/config.yaml: line 6 of its output: nested deeper than 100 levels"},
 	"fail-location":      {says: "template error at fail-location/templates/config.yaml"},
 	"fail-secret":        {says: "template error at fail-secret/templates/config.yaml:1:4"},
 	"functions":          {says: "finalizers"},
