@@ -22,6 +22,9 @@ func (l *linter) extra(ctx context.Context, base *worker.Result, g given, platfo
 		}
 		return result.Objects, nil
 	}
+	if err := l.awkward(ctx, base, g, platform); err != nil {
+		return err
+	}
 	if len(g.secrets) > 0 {
 		other := l.otherSecrets(g)
 		set, err := again(l.src.Archive, other, platform, static)

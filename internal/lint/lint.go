@@ -266,8 +266,9 @@ func (l *linter) render(ctx context.Context, s *subject) error {
 // maxOverruns is after how many stopped renders a chart is not rendered again: each takes seconds.
 const maxOverruns = 2
 
-// extraRenders are those besides the sets of values: for another platform, with other secrets, as another version.
-const extraRenders = 3
+// extraRenders are those besides the sets of values: for another platform, with other secrets, with awkward ones, as
+// another version.
+const extraRenders = 4
 
 // one renders one set of values. There is no result when the values, or what comes of them, are refused.
 func (l *linter) one(ctx context.Context, a *chart.Archive, g given, platform map[string]any, number int) (*worker.Result, error) {

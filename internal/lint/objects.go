@@ -15,6 +15,19 @@ import (
 
 // guard runs the guardrails on what a render came to.
 func (l *linter) guard(set manifest.Set, notRendered bool, number int, platform map[string]any) {
+	for _, g := range guard.Check(l.facts(set, notRendered, platform)) {
+		one := Finding{Rule: g.Rule, Severity: severityOf(g.Level), File: g.Source, Path: g.Path, Message: g.What}
+		if g.Kind != guard.ChartKind {
+			one.Object = g.Kind + "/" + g.Name
+		}
+		at := l.locate(g.Source, g.Path)
+		one.Line, one.Column = at.line, at.column
+		l.f.add(one, number)
+	}
+}
+
+// facts are what the guardrails look at.
+func (l *linter) facts(set manifest.Set, notRendered bool, platform map[string]any) guard.Facts {
 	f := guard.Facts{
 		Addon: l.name(), Namespace: text(platform, "namespace"),
 		Chart: guard.ChartFacts{
@@ -31,15 +44,7 @@ func (l *linter) guard(set manifest.Set, notRendered bool, number int, platform 
 			}
 		}
 	}
-	for _, g := range guard.Check(f) {
-		one := Finding{Rule: g.Rule, Severity: severityOf(g.Level), File: g.Source, Path: g.Path, Message: g.What}
-		if g.Kind != guard.ChartKind {
-			one.Object = g.Kind + "/" + g.Name
-		}
-		at := l.locate(g.Source, g.Path)
-		one.Line, one.Column = at.line, at.column
-		l.f.add(one, number)
-	}
+	return f
 }
 
 func text(tree map[string]any, path ...string) string {

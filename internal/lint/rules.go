@@ -185,6 +185,11 @@ func Rules() []Rule {
 			Fix: "Put it into a Secret the chart renders, and refer to it with secretKeyRef or a volume.",
 		},
 		{
+			ID: "secret-text", Title: "a secret may be any text", Severity: Error,
+			Why: "A password has quotes, colons, backslashes and #, and is seldom base64. Written as it is, it breaks the YAML around it or becomes something else.",
+			Fix: "Pipe it through quote, or write it into stringData; into data only through b64enc.",
+		},
+		{
 			ID: "secret-derived", Title: "nothing outside of a Secret depends on a secret", Severity: Warning,
 			Why: "A field that changes with a secret says something about it, even when the secret itself is not seen there.",
 			Fix: "Move what is made of the secret into a Secret. Annotations with a checksum need not be: pods roll by themselves.",
