@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/Masterminds/semver/v3"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"zaentrum.io/zae/api/v1alpha1"
 	"zaentrum.io/zae/internal/chart"
 	"zaentrum.io/zae/internal/fault"
 	"zaentrum.io/zae/internal/inputs"
@@ -22,6 +24,7 @@ func (l *linter) versionBefore(ctx context.Context) (*space, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the version before: %w", err)
 	}
+	l.raised(before.Facts)
 	if before.SchemaError != "" {
 		return nil, fault.New(fault.Chart, "the version before has a schema that cannot be used: %s", before.SchemaError)
 	}
@@ -34,6 +37,22 @@ func (l *linter) versionBefore(ctx context.Context) (*space, error) {
 		return nil, fmt.Errorf("the version before: %w", err)
 	}
 	return newSpace(schema, loaded.Defaults), nil
+}
+
+// raised compares the versions of charts that differ.
+func (l *linter) raised(before v1alpha1.PlanChart) {
+	now, err1 := semver.NewVersion(l.chart.Facts.Version)
+	was, err2 := semver.NewVersion(before.Version)
+	if err1 != nil || err2 != nil || now.GreaterThan(was) || l.chart.Facts.Digest == before.Digest {
+		return
+	}
+	one := Finding{Rule: "version-not-raised", File: chartFile, Message: "the version is not higher than that of the version before, and the content is another one"}
+	for i, line := range strings.Split(l.text[chartFile], "\n") {
+		if strings.HasPrefix(line, "version:") {
+			one.Line, one.Column = i+1, 1
+		}
+	}
+	l.f.add(one, static)
 }
 
 // objectsBefore compares what both versions render with what must be given.

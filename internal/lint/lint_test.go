@@ -75,6 +75,7 @@ func TestAnUpgradeIsHeldAgainstTheVersionBefore(t *testing.T) {
 	after := sourceOf(t, examples+"lint/upgrade/2.0.0")
 	all := lines(check(t, pool, after, lint.Options{Against: before.Archive}))
 	golden(t, "against.txt", all)
+	golden(t, "back.txt", lines(check(t, pool, before, lint.Options{Against: after.Archive})))
 	if once := lines(check(t, pool, after, lint.Options{Against: before.Archive, MaxRenders: 1})); once != all {
 		t.Errorf("with one render:\n%s", once)
 	}
@@ -91,7 +92,7 @@ func TestAnUpgradeIsHeldAgainstTheVersionBefore(t *testing.T) {
 func TestEveryRuleIsShown(t *testing.T) {
 	t.Parallel()
 	var shown []byte
-	for _, name := range []string{"faulty.txt", "against.txt", "helm-charts.txt"} {
+	for _, name := range []string{"faulty.txt", "against.txt", "back.txt", "helm-charts.txt"} {
 		text, err := os.ReadFile(filepath.Join("testdata", name))
 		if err != nil {
 			t.Fatal(err)

@@ -232,6 +232,11 @@ func Rules() []Rule {
 			Fix: "Keep the input, or say in the release notes what takes its place.",
 		},
 		{
+			ID: "version-not-raised", Title: "other content has a higher version", Severity: Warning,
+			Why: "Whoever has reviewed a version gets that content and no other: what is published again under it waits, and a lower version is no upgrade.",
+			Fix: "Raise version in Chart.yaml with every change.",
+		},
+		{
 			ID: "input-newly-required", Title: "an upgrade asks for nothing new", Severity: Warning,
 			Why: "An upgrade stops until somebody gives the value.",
 			Fix: "Give it a default in values.yaml, or do not require it.",
