@@ -13,7 +13,8 @@ func noNodeName(_ *scope, o *object) []hit {
 func controlPlane(key string) bool {
 	switch key {
 	case "node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master",
-		"node-role.kubernetes.io/controlplane", "node-role.kubernetes.io/etcd":
+		"node-role.kubernetes.io/controlplane", "node-role.kubernetes.io/etcd",
+		"CriticalAddonsOnly", "node.kubernetes.io/microk8s-controlplane":
 		return true
 	}
 	return false

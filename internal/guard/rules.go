@@ -78,6 +78,11 @@ func Rules() []Rule {
 			Fix: "Remove metadata.finalizers, also from pod templates.",
 		},
 		{
+			ID: "no-other-controllers", Title: "no instructions to other controllers", Level: Refuse, Ours: true, object: noInstructions,
+			Why: "Injectors, replicators and their kind act on annotations and labels after the guardrails have looked, with rights that the addon does not have.",
+			Fix: "Remove the annotation or label; \"false\", which switches such a controller off, is fine.",
+		},
+		{
 			ID: "no-service-account-annotation", Title: "no token asked for by annotation", Level: Refuse, object: noServiceAccountAnnotation,
 			Why: "The annotations kubernetes.io/service-account.name and .uid make the cluster write an account's token into a Secret.",
 			Fix: "Remove the annotation; a pod gets the token of its own account with automountServiceAccountToken: true.",
@@ -186,6 +191,11 @@ func Rules() []Rule {
 			ID: "no-control-plane", Title: "no control-plane nodes", Level: Refuse, Kinds: pods, object: noControlPlane,
 			Why: "Next to the control plane, a pod is one step from the whole cluster.",
 			Fix: "Remove the nodeSelector, affinity or toleration for control-plane nodes.",
+		},
+		{
+			ID: "ends-in-time", Title: "pods that end within a day", Level: Refuse, Ours: true, Kinds: pods, object: noEndlessEnd,
+			Why: "Until its grace period is over a pod goes on, also when the addon was removed.",
+			Fix: "Lower terminationGracePeriodSeconds, or the sleep of the lifecycle hook, to at most 86400.",
 		},
 		{
 			ID: "no-tolerate-all", Title: "no toleration of every taint", Level: Refuse, Kinds: pods, object: noTolerateAll,

@@ -165,7 +165,7 @@ func cloneChart(h *helmchart.Chart) *helmchart.Chart {
 	}
 	out := &helmchart.Chart{
 		Metadata:  &m,
-		Templates: h.Templates,
+		Templates: withoutNotes(h.Templates),
 		Values:    layers.CloneTree(h.Values),
 		Schema:    h.Schema,
 		Files:     h.Files,
@@ -174,6 +174,11 @@ func cloneChart(h *helmchart.Chart) *helmchart.Chart {
 		out.AddDependency(cloneChart(sub))
 	}
 	return out
+}
+
+// withoutNotes leaves notes out, which nobody reads here and which therefore must not fail (decisions §4).
+func withoutNotes(templates []*helmchart.File) []*helmchart.File {
+	return slices.DeleteFunc(slices.Clone(templates), func(f *helmchart.File) bool { return path.Base(f.Name) == notesSuffix })
 }
 
 func cloneStrings(m map[string]string) map[string]string {

@@ -44,3 +44,13 @@ func TestWordsOfErrorsMayBeRendered(t *testing.T) {
 		t.Error(errs)
 	}
 }
+
+func TestNotesAreNotRendered(t *testing.T) {
+	c := chartOf(t, map[string]string{
+		"Chart.yaml": "apiVersion: v2\nname: chart\nversion: 1.0.0\n", "templates/x.yaml": plainMap + "b\n",
+		"templates/NOTES.txt": "{{ .Values.nope.deep }} {{ fail \"x\" }}",
+	})
+	if set, errs := Render(t.Context(), inputOf(c, nil)); len(errs) > 0 || len(set) != 1 {
+		t.Errorf("%d objects, %q", len(set), errs)
+	}
+}
