@@ -170,5 +170,12 @@ func (a *app) tellReturn(doc *apitype.AddonChart, kept bool) {
 			parts = append(parts, "--secret-ref", path+"="+target)
 		}
 	}
-	a.err.printf("to use them again: %s\n", strings.Join(parts, " "))
+	again := "to add it again"
+	if kept {
+		again = "to use them again"
+	}
+	if len(doc.Values) > 0 {
+		again += ", with its plain values, which are not kept, as --set or --values"
+	}
+	a.err.printf("%s: %s\n", again, strings.Join(parts, " "))
 }

@@ -332,11 +332,11 @@ func (ch *change) leave(now *client.Answer[apitype.AddonChart], err error) {
 		ch.a.err.printf("%s is being installed\n", ch.name)
 		ch.tellLook()
 	default:
-		ch.a.err.printf("%s stays planned, and nothing of it runs\n", ch.name)
-		way := "to install it: zae addon install "
+		stays, way := "stays planned", "to install it: zae addon install "
 		if ch.refused {
-			way = "to change it: zae addon upgrade "
+			stays, way = "stays as it was asked for", "to change it: zae addon upgrade "
 		}
+		ch.a.err.printf("%s %s, and nothing of it runs\n", ch.name, stays)
 		ch.a.err.printf("%s%s; to drop it: zae addon remove %s\n", way, ch.name, ch.name)
 	}
 }
