@@ -60,22 +60,11 @@ func (f *planFormat) Set(v string) error {
 }
 
 func (a *app) addonPlan(ctx context.Context, arg string, o *offlineFlags, out planFormat) error {
-	if err := checkChart(arg, o); err != nil {
-		return err
-	}
-	b, err := a.newBench(ctx, o)
+	c, checked, done, err := a.checkedChart(ctx, arg, o)
 	if err != nil {
 		return err
 	}
-	defer b.close()
-	c, err := b.open(ctx, arg)
-	if err != nil {
-		return err
-	}
-	checked, err := c.check(ctx)
-	if err != nil {
-		return err
-	}
+	defer done()
 	v := c.view(checked)
 	switch out {
 	case "json", "yaml":

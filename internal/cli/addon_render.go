@@ -49,22 +49,11 @@ func (a *app) addonRender(ctx context.Context, arg string, o *renderOptions) err
 	if err := a.checkOutput(o); err != nil {
 		return err
 	}
-	if err := checkChart(arg, &o.offlineFlags); err != nil {
-		return err
-	}
-	b, err := a.newBench(ctx, &o.offlineFlags)
+	c, checked, done, err := a.checkedChart(ctx, arg, &o.offlineFlags)
 	if err != nil {
 		return err
 	}
-	defer b.close()
-	c, err := b.open(ctx, arg)
-	if err != nil {
-		return err
-	}
-	checked, err := c.check(ctx)
-	if err != nil {
-		return err
-	}
+	defer done()
 	refusal := explained(c.view(checked).refusal(), checked.Findings)
 	if len(checked.ValuesErrors) > 0 {
 		return refusal

@@ -351,3 +351,23 @@ func regularOrTerminal(w any) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode().IsRegular()
 }
+
+// checkedChart opens a chart with what the flags give, and checks it as the operator would. Call done when the chart
+// is no longer needed.
+func (a *app) checkedChart(ctx context.Context, arg string, o *offlineFlags) (c *offlineChart, checked *engine.Checked, done func(), err error) {
+	if err := checkChart(arg, o); err != nil {
+		return nil, nil, nil, err
+	}
+	b, err := a.newBench(ctx, o)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	if c, err = b.open(ctx, arg); err == nil {
+		checked, err = c.check(ctx)
+	}
+	if err != nil {
+		b.close()
+		return nil, nil, nil, err
+	}
+	return c, checked, b.close, nil
+}

@@ -156,7 +156,7 @@ func (e *Engine) Check(ctx context.Context, r Request) (*Checked, error) {
 	}
 	slices.Sort(out.ValuesErrors)
 	out.ValuesErrors = slices.Compact(out.ValuesErrors)
-	judge := facts(r, c, out.Objects, platform, len(out.ValuesErrors) == 0)
+	judge := Facts(r.Name, r.Namespace, c, out.Objects, platform, len(out.ValuesErrors) == 0)
 	out.Findings, out.Notices = guard.Check(judge), guard.Notices(judge)
 	return out, nil
 }
@@ -189,10 +189,11 @@ func (e *Engine) generated(ctx context.Context, r Request, in []inputs.Input) (m
 	return generated, nil
 }
 
-// facts are what the guardrails look at. When nothing could be rendered, only the chart is judged.
-func facts(r Request, c *worker.Chart, objects manifest.Set, platform map[string]any, rendered bool) guard.Facts {
+// Facts are what the guardrails look at: an addon's chart, what was rendered of it, and what the platform hands
+// out. When nothing could be rendered, only the chart is judged.
+func Facts(addon, namespace string, c *worker.Chart, objects manifest.Set, platform map[string]any, rendered bool) guard.Facts {
 	f := guard.Facts{
-		Addon: r.Name, Namespace: r.Namespace,
+		Addon: addon, Namespace: namespace,
 		Chart: guard.ChartFacts{
 			APIVersion: c.APIVersion, Type: c.Type, Annotations: c.Facts.Annotations, CRDs: c.CRDs,
 		},

@@ -175,6 +175,12 @@ func (o *object) template() value {
 	return o.root.at("spec", "template")
 }
 
+// marks are the annotations and labels of the object and of its pods.
+func (o *object) marks() []value {
+	metadata, pods := o.root.at("metadata"), o.template().at("metadata")
+	return []value{metadata.at("annotations"), metadata.at("labels"), pods.at("annotations"), pods.at("labels")}
+}
+
 // pod is the pod spec of a Deployment or Job.
 func (o *object) pod() value { return o.template().at("spec") }
 

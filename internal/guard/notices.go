@@ -84,10 +84,7 @@ func platformSecret(s *scope, o *object) []hit {
 // workloadIdentity knows the marks by which the large clouds give pods an identity of theirs.
 func workloadIdentity(_ *scope, o *object) []hit {
 	var hits []hit
-	for _, marks := range []value{
-		o.root.at("metadata", "annotations"), o.root.at("metadata", "labels"),
-		o.template().at("metadata", "annotations"), o.template().at("metadata", "labels"),
-	} {
+	for _, marks := range o.marks() {
 		for _, k := range marks.keys() {
 			for _, cloud := range []string{"eks.amazonaws.com/", "iam.gke.io/", "azure.workload.identity/"} {
 				if strings.HasPrefix(k, cloud) {

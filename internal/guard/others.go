@@ -40,10 +40,7 @@ var instructions = []struct {
 // noInstructions refuses marks that make other controllers act. One that switches a controller off is fine.
 func noInstructions(_ *scope, o *object) []hit {
 	var hits []hit
-	for _, marks := range []value{
-		o.root.at("metadata", "annotations"), o.root.at("metadata", "labels"),
-		o.template().at("metadata", "annotations"), o.template().at("metadata", "labels"),
-	} {
+	for _, marks := range o.marks() {
 		for _, k := range marks.keys() {
 			v := marks.at(k)
 			if v.is("false") || v.is("disabled") {

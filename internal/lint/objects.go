@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"zaentrum.io/zae/internal/engine"
 	"zaentrum.io/zae/internal/guard"
 	"zaentrum.io/zae/internal/manifest"
 	"zaentrum.io/zae/internal/values"
@@ -28,23 +29,7 @@ func (l *linter) guard(set manifest.Set, notRendered bool, number int, platform 
 
 // facts are what the guardrails look at.
 func (l *linter) facts(set manifest.Set, notRendered bool, platform map[string]any) guard.Facts {
-	f := guard.Facts{
-		Addon: l.name(), Namespace: text(platform, "namespace"),
-		Chart: guard.ChartFacts{
-			APIVersion: l.chart.APIVersion, Type: l.chart.Type, Annotations: l.chart.Facts.Annotations, CRDs: l.chart.CRDs,
-		},
-		Objects: set, NotRendered: notRendered,
-		MediaClaim: text(platform, "media", "claimName"), EventsTLSSecret: text(platform, "events", "tlsSecret"),
-	}
-	if list, ok := values.Get(platform, []string{"imagePullSecrets"}); ok {
-		names, _ := list.([]any)
-		for _, n := range names {
-			if s, ok := n.(string); ok {
-				f.ImagePullSecrets = append(f.ImagePullSecrets, s)
-			}
-		}
-	}
-	return f
+	return engine.Facts(l.name(), text(platform, "namespace"), l.chart, set, platform, !notRendered)
 }
 
 func text(tree map[string]any, path ...string) string {

@@ -51,7 +51,7 @@ type outcome struct {
 	moved *moved
 	// again is when to look again at what nothing tells of; 0 for at the next resync.
 	again time.Duration
-	// known are the secret values that must not show; nil for none.
+	// known are the secret values that must not show.
 	known *secrets
 }
 
@@ -101,11 +101,7 @@ func sortConditions(c []metav1.Condition) {
 // writeStatus writes the outcome, as one patch, and only when it differs from what is there.
 func (r *reconciler) writeStatus(ctx context.Context, a *v1alpha1.ZaentrumAddon, o *outcome) error {
 	want := o.status(a, metav1.NewTime(r.now()))
-	known := o.known
-	if known == nil {
-		known = &secrets{}
-	}
-	known.clean(&want)
+	o.known.clean(&want)
 	fit(&want)
 	if equality.Semantic.DeepEqual(a.Status, want) {
 		return nil

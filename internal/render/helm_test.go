@@ -32,12 +32,30 @@ import (
 // helmObjects renders as helm install does, with Helm's own functions alone, and lists the objects as JSON but
 // for test hooks, sorted.
 func helmObjects(h *helmchart.Chart, given map[string]any) ([]string, error) {
+	trees, err := helmTrees(h, given, false)
+	if err != nil {
+		return nil, err
+	}
+	var out []string
+	for _, tree := range trees {
+		list, err := listed(tree)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, list...)
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// helmTrees are the documents that Helm's own functions render, as helm install does, in the order of their files.
+func helmTrees(h *helmchart.Chart, given map[string]any, skipSchema bool) ([]map[string]any, error) {
 	if err := chartutil.ProcessDependenciesWithMerge(h, given); err != nil {
 		return nil, err
 	}
 	vals, err := chartutil.ToRenderValuesWithSchemaValidation(h, given, chartutil.ReleaseOptions{
 		Name: "example", Namespace: "zaentrum", Revision: 1, IsInstall: true,
-	}, capabilities(), false)
+	}, capabilities(), skipSchema)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +63,7 @@ func helmObjects(h *helmchart.Chart, given map[string]any) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []string
+	var out []map[string]any
 	for _, name := range slices.Sorted(maps.Keys(files)) {
 		if strings.HasSuffix(name, "NOTES.txt") {
 			continue
@@ -63,14 +81,9 @@ func helmObjects(h *helmchart.Chart, given map[string]any) ([]string, error) {
 			if err := yaml.Unmarshal(doc, &tree); err != nil {
 				return nil, err
 			}
-			list, err := listed(tree)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, list...)
+			out = append(out, tree)
 		}
 	}
-	slices.Sort(out)
 	return out, nil
 }
 

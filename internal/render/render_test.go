@@ -1,24 +1,15 @@
 package render
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
-	"io"
-	"maps"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"helm.sh/helm/v3/pkg/chart/loader"
-	"helm.sh/helm/v3/pkg/chartutil"
-	"helm.sh/helm/v3/pkg/engine"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
-	"sigs.k8s.io/yaml"
 
 	"zaentrum.io/zae/internal/chart"
 	"zaentrum.io/zae/internal/manifest"
@@ -65,39 +56,13 @@ func bareHelm(t testing.TB, dir string, given map[string]any) []string {
 	}
 	given = values.CloneTree(given)
 	given["zaentrum"] = platform
-	if err := chartutil.ProcessDependenciesWithMerge(h, given); err != nil {
-		t.Fatal(err)
-	}
-	vals, err := chartutil.ToRenderValuesWithSchemaValidation(h, given, chartutil.ReleaseOptions{
-		Name: "example", Namespace: "zaentrum", Revision: 1, IsInstall: true,
-	}, capabilities(), true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	files, err := engine.Render(h, vals)
+	trees, err := helmTrees(h, given, true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var out []string
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		if strings.HasSuffix(name, "NOTES.txt") {
-			continue
-		}
-		docs := utilyaml.NewYAMLReader(bufio.NewReader(strings.NewReader(files[name])))
-		for {
-			doc, err := docs.Read()
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			var tree map[string]any
-			if err := yaml.Unmarshal(doc, &tree); err != nil {
-				t.Fatal(err)
-			}
-			out = append(out, flatten(t, tree)...)
-		}
+	for _, tree := range trees {
+		out = append(out, flatten(t, tree)...)
 	}
 	return out
 }
