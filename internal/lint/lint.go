@@ -12,7 +12,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"zaentrum.io/zae/internal/chart"
 	"zaentrum.io/zae/internal/fault"
@@ -27,6 +26,8 @@ import (
 type Worker interface {
 	Inspect(ctx context.Context, a *chart.Archive) (*worker.Chart, error)
 	Render(ctx context.Context, a *chart.Archive, j worker.Job) (*worker.Result, error)
+	// HelmLint runs Helm's own lint on the chart as it lies unpacked at root.
+	HelmLint(ctx context.Context, a *chart.Archive, j worker.Job, root string) ([]render.HelmFinding, error)
 }
 
 // Source is a chart to look at.
@@ -249,7 +250,7 @@ func (l *linter) render(ctx context.Context, s *subject) error {
 	if l.over >= maxOverruns {
 		return nil
 	}
-	if err := l.helm(ctx, baseGiven, s, platform); err != nil {
+	if err := l.helm(ctx, baseGiven, platform); err != nil {
 		return err
 	}
 	if l.o.MaxRenders > extraRenders {
@@ -404,22 +405,20 @@ func (l *linter) warnings(all []string, number int) {
 	}
 }
 
-// helmTime is what Helm's lint may take.
-const helmTime = 10 * time.Second
-
 // helm runs Helm's own lint on values that were accepted.
-func (l *linter) helm(ctx context.Context, g given, s *subject, platform map[string]any) error {
-	layers := values.Layers{
-		Defaults: s.chart.Defaults, Subcharts: s.chart.Subcharts, Generated: g.generated, Spec: g.spec, From: g.from, Platform: platform,
+func (l *linter) helm(ctx context.Context, g given, platform map[string]any) error {
+	root, remove, err := render.UnpackForHelm(l.name(), l.files)
+	if err != nil {
+		return err
 	}
-	limited, cancel := context.WithTimeout(ctx, helmTime)
-	defer cancel()
-	all, err := render.HelmLint(limited, l.name(), l.files, layers.Merged(), "zaentrum")
+	defer remove()
+	all, err := l.o.Worker.HelmLint(ctx, l.src.Archive, g.job(l.name(), platform), root)
+	var over *worker.Overrun
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
-	case errors.Is(err, context.DeadlineExceeded):
-		l.f.add(Finding{Rule: "helm-lint", Message: "helm lint does not come to an end"}, static)
+	case errors.As(err, &over):
+		l.f.add(Finding{Rule: "helm-lint", Message: "helm lint was stopped: " + over.What}, static)
 		return nil
 	case err != nil:
 		return err

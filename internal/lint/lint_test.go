@@ -12,11 +12,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"zaentrum.io/zae/internal/chart"
 	"zaentrum.io/zae/internal/fault"
 	"zaentrum.io/zae/internal/guard"
 	"zaentrum.io/zae/internal/lint"
+	"zaentrum.io/zae/internal/worker"
+	"zaentrum.io/zae/internal/workertest"
 )
 
 const examples = "../../examples/"
@@ -258,12 +261,34 @@ func TestAChartThatNeedsTooMuchIsNotRenderedForEver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	report := check(t, newPool(t), lint.Source{Label: "memory", Archive: archive}, lint.Options{})
+	pool := workertest.Pool(t, worker.Options{Limits: worker.Limits{Wall: time.Minute}}) // memory decides, not a slow machine
+	report := check(t, pool, lint.Source{Label: "memory", Archive: archive}, lint.Options{})
 	if report.Renders != 2 || !strings.Contains(report.Space, "5 values and pairs of values are left out") {
 		t.Errorf("%s", report.Space)
 	}
 	if n := len(report.Findings); n != 2 || report.Count(lint.Error) != 1 { // that, and an input that nothing reads
 		t.Errorf("findings:\n%s", lines(report))
+	}
+}
+
+// TestHelmsLintIsBounded: it renders under another release name, so a chart may keep its harm for it.
+func TestHelmsLintIsBounded(t *testing.T) {
+	t.Parallel()
+	files, err := chart.Files(sourceOf(t, examples+"tiny").Archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files = append(files, chart.File{
+		Name: "templates/harm.yaml", Data: []byte(`{{ if eq .Release.Name "test-release" }}{{ repeat 2000000000 "x" | len }}{{ end }}`),
+	})
+	archive, err := chart.Repack("tiny", files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := workertest.Pool(t, worker.Options{Limits: worker.Limits{Wall: time.Minute}})
+	report := check(t, pool, lint.Source{Label: "harm", Archive: archive}, lint.Options{})
+	if got := lines(report); got != "Chart.yaml:0:0 warning helm-lint helm lint was stopped: it needs more memory than it may have\n" {
+		t.Errorf("got %q", got)
 	}
 }
 

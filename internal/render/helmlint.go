@@ -1,9 +1,6 @@
 package render
 
 import (
-	"context"
-	"io"
-	"log"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,54 +20,46 @@ type HelmFinding struct {
 	What     string // in our words: Helm's own quote values and what templates render
 }
 
-// HelmLint runs Helm's own lint on the files of a chart, in a directory that is gone afterwards. The values must
-// be some that Render accepted: Helm's lint renders in this process, under another release name. When ctx ends,
-// HelmLint returns with its error without waiting for the templates, which then run to their end on their own.
-//
-// Schemas are left out: Helm's validator would fetch what they refer to, and Validate has judged them.
-func HelmLint(ctx context.Context, name string, files []chart.File, values map[string]any, namespace string) ([]HelmFinding, error) {
+// UnpackForHelm writes the files of a chart into a new directory for HelmLint, whose path is the answer; remove takes
+// it away again. Schemas are left out: Helm's validator would fetch what they refer to, and Validate has judged them.
+func UnpackForHelm(name string, files []chart.File) (root string, remove func(), err error) {
 	dir, err := os.MkdirTemp("", "zae-lint-")
 	if err != nil {
-		return nil, fault.New(fault.Internal, "helm lint: no directory to unpack the chart into").Because(err)
+		return "", nil, fault.New(fault.Internal, "helm lint: no directory to unpack the chart into").Because(err)
 	}
-	defer func() { _ = os.RemoveAll(dir) }()
-	root := filepath.Join(dir, filepath.Base(filepath.FromSlash(name)))
+	remove = func() { _ = os.RemoveAll(dir) }
+	fail := func(err error) (string, func(), error) {
+		remove()
+		return "", nil, fault.New(fault.Internal, "helm lint: the chart cannot be unpacked").Because(err)
+	}
+	if root, err = filepath.Abs(filepath.Join(dir, filepath.Base(filepath.FromSlash(name)))); err != nil {
+		return fail(err)
+	}
 	for _, f := range files {
 		if filepath.Base(f.Name) == "values.schema.json" {
 			continue
 		}
 		to := filepath.Join(root, filepath.FromSlash(f.Name))
 		if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
-			return nil, fault.New(fault.Internal, "helm lint: the chart cannot be unpacked").Because(err)
+			return fail(err)
 		}
 		if err := os.WriteFile(to, f.Data, 0o600); err != nil {
-			return nil, fault.New(fault.Internal, "helm lint: the chart cannot be unpacked").Because(err)
+			return fail(err)
 		}
 	}
-	// Helm writes what templates say, and values, to the process's logger.
-	logs := log.Writer()
-	log.SetOutput(io.Discard)
-	defer log.SetOutput(logs)
-	done := make(chan []HelmFinding, 1)
-	go func() {
-		found := []HelmFinding{{Severity: "error", What: "helm lint ends in a panic"}}
-		defer func() {
-			_ = recover() // its text may quote a value
-			done <- found
-		}()
-		found = helmLint(root, values, namespace)
-	}()
-	select {
-	case found := <-done:
-		return found, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	return root, remove, nil
 }
 
-func helmLint(root string, values map[string]any, namespace string) []HelmFinding {
+// HelmLint runs Helm's own lint on a chart that UnpackForHelm wrote, with values that Render accepted. It renders
+// the chart, under another release name, and has no bounds: workers call it. What Helm logs on the way are values
+// and texts of templates: the process's logger must be silent.
+func HelmLint(root string, values map[string]any, namespace string) (found []HelmFinding) {
+	defer func() {
+		if recover() != nil { // its text may quote a value
+			found = []HelmFinding{{Severity: "error", File: "Chart.yaml", What: "helm lint ends in a panic"}}
+		}
+	}()
 	version := &chartutil.KubeVersion{Version: KubeVersion, Major: kubeMajor, Minor: kubeMinor}
-	var found []HelmFinding
 	for _, m := range lint.AllWithKubeVersionAndSchemaValidation(root, values, namespace, version, true).Messages {
 		if f, keep := helmFinding(root, m); keep {
 			found = append(found, f)

@@ -13,6 +13,7 @@ import (
 
 	"zaentrum.io/zae/internal/chart"
 	"zaentrum.io/zae/internal/fault"
+	"zaentrum.io/zae/internal/render"
 )
 
 // Options configure a Pool. The zero value of a field is its default.
@@ -150,6 +151,23 @@ func (p *Pool) Render(ctx context.Context, a *chart.Archive, j Job) (*Result, er
 		p.checked.put(key, slices.Clone(r.Result.Warnings), textSize(r.Result.Warnings))
 	}
 	return r.Result, nil
+}
+
+// HelmLint runs Helm's own lint with values that Render has accepted, on the chart as render.UnpackForHelm left it at
+// root. A chart that needs too much is an *Overrun.
+func (p *Pool) HelmLint(ctx context.Context, a *chart.Archive, j Job, root string) ([]render.HelmFinding, error) {
+	text, err := sorted.Marshal(j)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "the values cannot be handed to the renderer").Because(err)
+	}
+	r, err := p.ask(ctx, a, &request{Digest: a.Digest, Job: text, Lint: root}, "")
+	if err != nil {
+		return nil, err
+	}
+	if r.Lint == nil {
+		return nil, errBroken
+	}
+	return r.Lint.Findings, nil
 }
 
 var (

@@ -114,6 +114,9 @@ func (s *server) do(q *request) *response {
 	if decoding.Unmarshal(q.Job, &j) != nil {
 		return &response{}
 	}
+	if q.Lint != "" {
+		return &response{Lint: &linted{l.helmLint(q.Lint, j)}}
+	}
 	return &response{Result: l.render(context.Background(), j, q.Twice)}
 }
 

@@ -8,6 +8,8 @@ import (
 	"reflect"
 
 	"github.com/fxamacker/cbor/v2"
+
+	"zaentrum.io/zae/internal/render"
 )
 
 // request is one job on its way to a worker.
@@ -18,6 +20,8 @@ type request struct {
 	// Job is an encoded Job; nil when the chart is only inspected.
 	Job   []byte
 	Twice bool
+	// Lint, when not empty, is where the chart lies unpacked for Helm's lint, which then runs instead of rendering.
+	Lint string
 }
 
 // response is the answer.
@@ -29,7 +33,11 @@ type response struct {
 	Fault  *wireFault
 	Chart  *Chart
 	Result *Result
+	Lint   *linted
 }
+
+// linted is what Helm's lint found.
+type linted struct{ Findings []render.HelmFinding }
 
 // maxFrame bounds a message: an archive, or what all templates may render together as trees.
 const maxFrame = 64 << 20

@@ -154,12 +154,22 @@ func (c *Chart) weight() int {
 	return n + 512*len(c.Inputs) + 128*len(c.SchemaWarnings)
 }
 
-// render merges, validates and renders. With twice, it renders two times and says what differs.
-func (l *loaded) render(ctx context.Context, j Job, twice bool) *Result {
-	layers := values.Layers{
+func (l *loaded) layers(j Job) values.Layers {
+	return values.Layers{
 		Defaults: l.chart.Defaults, Subcharts: l.chart.Subcharts,
 		Generated: j.Generated, Spec: j.Spec, From: j.From, Platform: j.Platform,
 	}
+}
+
+// helmLint runs Helm's own lint on the chart, which lies unpacked at root.
+func (l *loaded) helmLint(root string, j Job) []render.HelmFinding {
+	found := render.HelmLint(root, l.layers(j).Merged(), j.Namespace)
+	return found[:min(len(found), maxListed)]
+}
+
+// render merges, validates and renders. With twice, it renders two times and says what differs.
+func (l *loaded) render(ctx context.Context, j Job, twice bool) *Result {
+	layers := l.layers(j)
 	merged := layers.Merged()
 	out := &Result{Checksum: values.Checksum(merged)}
 	in := render.Input{Chart: l.chart, Name: j.Name, Namespace: j.Namespace, Values: merged}
