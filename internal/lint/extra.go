@@ -38,6 +38,7 @@ func (l *linter) extra(ctx context.Context, base *worker.Result, g given, platfo
 		return err
 	}
 	l.guard(set, set == nil, elsewhere, otherPlatform())
+	l.references(set, otherPlatform(), elsewhere)
 	l.portable(set)
 	bumped, err := l.otherVersion()
 	if err != nil || bumped == nil {

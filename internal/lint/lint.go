@@ -237,7 +237,7 @@ func (l *linter) render(ctx context.Context, s *subject) error {
 			continue
 		}
 		l.warnings(result.Warnings, i)
-		l.judgeObjects(result.Objects, g, i)
+		l.judgeObjects(result.Objects, g, platform, i)
 		l.guard(result.Objects, false, i, platform)
 		if base == nil {
 			base, baseGiven = result, g

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"zaentrum.io/zae/api/v1alpha1"
 	"zaentrum.io/zae/internal/engine"
 	"zaentrum.io/zae/internal/guard"
 	"zaentrum.io/zae/internal/manifest"
@@ -17,6 +18,9 @@ import (
 // guard runs the guardrails on what a render came to.
 func (l *linter) guard(set manifest.Set, notRendered bool, number int, platform map[string]any) {
 	for _, g := range guard.Check(l.facts(set, notRendered, platform)) {
+		if g.Rule == "service-selects-own-pods" && g.Name == l.primary() {
+			continue // worse: told as service-without-pods
+		}
 		one := Finding{Rule: g.Rule, Severity: severityOf(g.Level), File: g.Source, Path: g.Path, Message: g.What}
 		if g.Kind != guard.ChartKind {
 			one.Object = g.Kind + "/" + g.Name
@@ -31,6 +35,9 @@ func (l *linter) guard(set manifest.Set, notRendered bool, number int, platform 
 func (l *linter) facts(set manifest.Set, notRendered bool, platform map[string]any) guard.Facts {
 	return engine.Facts(l.name(), text(platform, "namespace"), l.chart, set, platform, !notRendered)
 }
+
+// primary is the name of the Service that serves the addon's manifest.
+func (l *linter) primary() string { return l.chart.Facts.Annotations[v1alpha1.ChartAnnotationPrimary] }
 
 func text(tree map[string]any, path ...string) string {
 	v, _ := values.Get(tree, path)
@@ -109,8 +116,9 @@ func leaves(o manifest.Object) []leaf {
 }
 
 // judgeObjects looks at what one set of values renders.
-func (l *linter) judgeObjects(set manifest.Set, g given, number int) {
+func (l *linter) judgeObjects(set manifest.Set, g given, platform map[string]any, number int) {
 	l.leaks(set, g, number)
+	l.references(set, platform, number)
 	l.images(set, number)
 	for _, o := range set {
 		l.annotations(o, number)

@@ -225,6 +225,58 @@ func Rules() []Rule {
 			Fix: "Name a version, such as the chart's appVersion, or a digest.",
 		},
 
+		// What objects say of each other.
+		{
+			ID: "missing-key", Title: "keys that are referred to are there", Severity: Error,
+			Why: "A container that takes a key from a Secret or ConfigMap which does not have it never starts; a file that a volume does not have becomes an empty directory.",
+			Fix: "Correct the key where it is referred to, or render it; mark the reference optional: true if it may be missing.",
+		},
+		{
+			ID: "pull-secret-type", Title: "images are pulled with Secrets of the type for it", Severity: Warning,
+			Why: "Of other types, a Secret under imagePullSecrets is passed over in silence.",
+			Fix: "Render it as type: kubernetes.io/dockerconfigjson with the key .dockerconfigjson, or take zaentrum.imagePullSecrets.",
+		},
+		{
+			ID: "missing-volume", Title: "mounted volumes are there", Severity: Error,
+			Why: "The cluster refuses a pod that mounts a volume it does not have.",
+			Fix: "Correct the name, or add the volume to the pod: under the same condition as the mount, if there is one.",
+		},
+		{
+			ID: "volume-unused", Title: "volumes are mounted", Severity: Warning,
+			Why: "A volume that no container mounts does nothing, and the pod waits for it all the same.",
+			Fix: "Mount it, or remove it; render both under the same condition.",
+		},
+		{
+			ID: "missing-port", Title: "named ports are there", Severity: Error,
+			Why: "A port is named in the container that has it: a Service finds none of another name, and a probe looks at no other container.",
+			Fix: "Give the container's port this name, or say the number.",
+		},
+		{
+			ID: "port-differs", Title: "Services lead to ports that containers declare", Severity: Warning,
+			Why: "Declaring a port changes nothing, but a Service that leads to another one than those declared hardly reaches what listens.",
+			Fix: "Set targetPort to the name of the container's port, or declare the port that it listens on; select only the pods that serve.",
+		},
+		{
+			ID: "service-without-pods", Title: "Services lead to pods", Severity: Error,
+			Why: "An addon that cannot be reached at its primary Service is never registered.",
+			Fix: "Select the labels of the pod template that serves.",
+		},
+		{
+			ID: "claim-shared", Title: "no claim for more pods than can mount it", Severity: Warning,
+			Why: "A claim that is ReadWriteOnce is mounted on one node at a time: pods that come to another one never start.",
+			Fix: "Run one replica, and let the schema allow no more; or claim ReadWriteMany; or put the pods together with a required podAffinity.",
+		},
+		{
+			ID: "claim-rollout", Title: "rollouts do not wait for their own claim", Severity: Warning,
+			Why: "The new pod cannot mount what the old one holds on another node, and the old one stays until the new one is ready: the update never ends.",
+			Fix: "Set strategy: {type: Recreate} on the Deployment.",
+		},
+		{
+			ID: "missing-variable", Title: "variables that are referred to are there", Severity: Warning,
+			Why: "$(NAME) is replaced by a variable of the container that was defined before it; otherwise it stays as it is written.",
+			Fix: "Define the variable in the container's env, before what refers to it; write $$(NAME) for the text itself.",
+		},
+
 		// Against the previous version.
 		{
 			ID: "input-removed", Title: "inputs of the version before are still there", Severity: Warning,
