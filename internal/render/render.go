@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
+	"strings"
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chartutil"
@@ -45,15 +47,43 @@ type Input struct {
 // notes, partials and test hooks are left out (decisions §4). When ctx ends, Render returns without waiting
 // for the templates, which then run to their end on their own.
 func Render(ctx context.Context, in Input) (manifest.Set, []string) {
+	values := layers.CloneTree(in.Values) // the caller may change what it gave once this has returned
+	return within(ctx, func() (manifest.Set, []string) {
+		h, files, errs := texts(in, values)
+		if len(errs) > 0 {
+			return nil, errs
+		}
+		return objects(ctx, h.Name(), files)
+	})
+}
+
+// Text is what one template renders, before it is read as objects.
+type Text struct{ File, Text string }
+
+// Texts is what the templates of a chart render, in the order of their files' names, also where that is no YAML. It
+// is for those who look at templates, never to be shown. It returns as Render does.
+func Texts(ctx context.Context, in Input) ([]Text, []string) {
+	values := layers.CloneTree(in.Values)
+	return within(ctx, func() ([]Text, []string) {
+		h, files, errs := texts(in, values)
+		var out []Text
+		for _, name := range slices.Sorted(maps.Keys(files)) {
+			out = append(out, Text{strings.TrimPrefix(name, h.Name()+"/"), files[name]})
+		}
+		return out, errs
+	})
+}
+
+// within runs a job that nothing can stop, for as long as ctx lasts.
+func within[T any](ctx context.Context, job func() (T, []string)) (T, []string) {
+	var none T
 	if ctx.Err() != nil {
-		return nil, []string{givenUp(ctx)}
+		return none, []string{givenUp(ctx)}
 	}
 	type result struct {
-		set  manifest.Set
-		errs []string
+		value T
+		errs  []string
 	}
-	// Copies are made here: the caller may change what it gave once Render has returned.
-	values := layers.CloneTree(in.Values)
 	done := make(chan result, 1)
 	go func() {
 		var r result
@@ -63,13 +93,13 @@ func Render(ctx context.Context, in Input) (manifest.Set, []string) {
 			}
 			done <- r
 		}()
-		r.set, r.errs = render(ctx, in.Chart, in.Name, in.Namespace, values)
+		r.value, r.errs = job()
 	}()
 	select {
 	case r := <-done:
-		return r.set, r.errs
+		return r.value, r.errs
 	case <-ctx.Done():
-		return nil, []string{givenUp(ctx)}
+		return none, []string{givenUp(ctx)}
 	}
 }
 
@@ -80,23 +110,24 @@ func givenUp(ctx context.Context) string {
 	return "rendering was given up"
 }
 
-func render(ctx context.Context, c *chart.Chart, name, namespace string, values map[string]any) (manifest.Set, []string) {
-	h := cloneChart(c.Helm())
-	files, err := execute(h, name, namespace, values)
+// texts renders all templates, within the bound on what they may render together. It changes the values.
+func texts(in Input, values map[string]any) (*helmchart.Chart, map[string]string, []string) {
+	h := cloneChart(in.Chart.Helm())
+	files, err := execute(h, in.Name, in.Namespace, values)
 	if err != nil {
-		return nil, []string{where(err, h)}
+		return h, nil, []string{where(err, h)}
 	}
 	size := 0
 	for _, text := range files {
 		size += len(text)
 	}
 	if size > maxOutput {
-		return nil, []string{fmt.Sprintf("the templates render %d bytes, the limit is %d", size, maxOutput)}
+		return h, nil, []string{fmt.Sprintf("the templates render %d bytes, the limit is %d", size, maxOutput)}
 	}
 	if errs := swallowed(files, h, values); len(errs) > 0 {
-		return nil, errs
+		return h, nil, errs
 	}
-	return objects(ctx, h.Name(), files)
+	return h, files, nil
 }
 
 // execute renders all templates of the chart to text, by file. It changes the chart and the values.

@@ -45,6 +45,8 @@ type Job struct {
 	Platform  map[string]any
 	// ValidateOnly leaves rendering out.
 	ValidateOnly bool
+	// Texts asks for what the templates render instead of the objects: also where that is no YAML.
+	Texts bool
 }
 
 // Result is what rendering came to.
@@ -57,6 +59,8 @@ type Result struct {
 	ValuesErrors []string
 	// Objects are as the chart wrote them; none when there are ValuesErrors.
 	Objects manifest.Set
+	// Texts are what the templates render, when that was asked for.
+	Texts []render.Text
 	// Warnings are what the chart renders otherwise each time, when that was looked for.
 	Warnings []string
 	// Leaks are secret inputs that the chart puts where everybody reads them.
@@ -179,25 +183,35 @@ func (l *loaded) render(ctx context.Context, j Job, twice bool) *Result {
 		out.Inputs = l.schema.States(l.chart.Defaults, layers.Lookup())
 		out.ValuesErrors = append(l.inPlain(j.Spec), render.Validate(in, l.schema)...)
 	}
-	if len(out.ValuesErrors) == 0 && !j.ValidateOnly {
-		out.Objects, out.ValuesErrors = render.Render(ctx, in)
-	}
-	if problem := tooMuch(out.Objects); problem != "" {
-		out.Objects, out.ValuesErrors = nil, []string{problem}
-	}
-	out.Leaks = leaks(out.Objects, l.schema.Inputs(), merged)
-	if twice && len(out.ValuesErrors) == 0 && !j.ValidateOnly {
-		again, errs := render.Render(ctx, in)
-		if len(errs) > 0 {
-			out.Warnings = append(out.Warnings, "the chart cannot be rendered a second time: "+errs[0])
-		} else {
-			out.Warnings = append(out.Warnings, render.Differences(out.Objects, again)...)
-		}
-		out.Warnings = append(out.Warnings, render.TimeDependent(l.chart)...)
+	switch {
+	case len(out.ValuesErrors) > 0 || j.ValidateOnly:
+	case j.Texts:
+		out.Texts, out.ValuesErrors = render.Texts(ctx, in)
+	default:
+		l.objects(ctx, in, out, twice)
 	}
 	slices.Sort(out.ValuesErrors)
 	out.ValuesErrors = slices.Compact(out.ValuesErrors)
 	return out
+}
+
+// objects renders, twice if need be, and says what is told of what comes out.
+func (l *loaded) objects(ctx context.Context, in render.Input, out *Result, twice bool) {
+	out.Objects, out.ValuesErrors = render.Render(ctx, in)
+	if problem := tooMuch(out.Objects); problem != "" {
+		out.Objects, out.ValuesErrors = nil, []string{problem}
+	}
+	out.Leaks = leaks(out.Objects, l.schema.Inputs(), in.Values)
+	if !twice || len(out.ValuesErrors) > 0 {
+		return
+	}
+	again, errs := render.Render(ctx, in)
+	if len(errs) > 0 {
+		out.Warnings = append(out.Warnings, "the chart cannot be rendered a second time: "+errs[0])
+	} else {
+		out.Warnings = append(out.Warnings, render.Differences(out.Objects, again)...)
+	}
+	out.Warnings = append(out.Warnings, render.TimeDependent(l.chart)...)
 }
 
 // tooMuch is why a set is not handed over.
