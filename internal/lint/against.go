@@ -91,8 +91,12 @@ func (l *linter) inputsAgainst(s *subject, before *inputs.Schema) {
 		if v, ok := values.Get(s.chart.Defaults, strings.Split(in.Path, ".")); ok && v != nil && v != "" {
 			continue
 		}
-		at := s.placeOf(in)
-		l.f.add(Finding{Rule: "input-newly-required", File: schemaFile, Line: at.line, Column: at.column, Path: in.Path, Message: in.Path + ": was not required before"}, static)
+		one := Finding{Rule: "input-newly-required", File: schemaFile, Path: in.Path, Message: in.Path + ": was not required before"}
+		if in.Secret {
+			one.Fix = "Do not require it, and let the templates do without it; or let the operator generate it: " +
+				`"x-zaentrum-generate": "random-base64-32". A default in values.yaml would be the same secret everywhere.`
+		}
+		s.add(one, s.placeOf(in))
 	}
 }
 

@@ -20,6 +20,10 @@ type Finding struct {
 	Fix      string   `json:"fix,omitempty"`
 	// With are the inputs it shows with, such as "worker.mode=host"; empty when it always does.
 	With []string `json:"with,omitempty"`
+	// First tells that With are the inputs it first shows with, and others show it too.
+	First bool `json:"first,omitempty"`
+	// Renders is how many sets of values show it; 0 for what shows whatever the values are.
+	Renders int `json:"renders,omitempty"`
 }
 
 // key is what makes two findings one.
@@ -81,11 +85,28 @@ func (f *found) add(one Finding, row int) {
 	}
 }
 
-// sorted are the findings by file and place, each with what it shows with.
-func (f *found) sorted(with func(rows []int) []string) []Finding {
-	out := slices.Clone(f.list)
-	for i := range out {
-		out[i].With = with(f.rows[out[i].key()])
+// sorted are the findings by file and place, each fault once, with what it shows with.
+func (f *found) sorted(sp *space, rows []row) []Finding {
+	var all []shown
+	for _, one := range f.list {
+		all = append(all, shown{one, f.rows[one.key()]})
+	}
+	common := func(at []int) []string {
+		with, first := sp.shows(rows, at)
+		if first {
+			return nil
+		}
+		return with
+	}
+	out := make([]Finding, 0, len(all))
+	for _, one := range merged(all, common) {
+		one.With, one.First = sp.shows(rows, one.rows)
+		for _, n := range one.rows {
+			if n >= 0 {
+				one.Renders++
+			}
+		}
+		out = append(out, one.Finding)
 	}
 	slices.SortStableFunc(out, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column),

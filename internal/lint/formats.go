@@ -19,13 +19,26 @@ func (f Finding) Text() string {
 		text = f.Object + ": " + text
 	}
 	if len(f.With) > 0 {
-		text += " (with " + strings.Join(f.With, ", ") + ")"
+		text += " (" + f.shows() + ")"
+	}
+	return text
+}
+
+// shows says with which inputs, and in how many renders if that is not one.
+func (f Finding) shows() string {
+	text := "with " + strings.Join(f.With, ", ")
+	if f.First {
+		text = "first " + text
+	}
+	if f.Renders > 1 {
+		text += fmt.Sprintf("; in %d renders", f.Renders)
 	}
 	return text
 }
 
 // fingerprint is the same for the same finding, wherever in its file it stands.
 func (f Finding) fingerprint() string {
+	f.Message = numbers.ReplaceAllString(f.Message, "#") // lines
 	sum := sha256.Sum256([]byte(f.key()))
 	return hex.EncodeToString(sum[:16])
 }

@@ -303,10 +303,7 @@ func (l *linter) one(ctx context.Context, a *chart.Archive, g given, platform ma
 			l.refused(valid.ValuesErrors)
 		}
 		if number >= 0 && number < len(l.rows) && l.rows[number].file != "" {
-			l.f.add(Finding{
-				Rule: "not-rendered", File: l.rows[number].file, Severity: Error,
-				Message: "the schema refuses these values: " + strings.Join(valid.ValuesErrors, "; "),
-			}, static)
+			l.fileRefused(l.rows[number].file, valid.ValuesErrors)
 		}
 		return nil, nil
 	}
@@ -334,6 +331,20 @@ func (l *linter) refused(problems []string) {
 			Rule: "not-rendered", File: l.schemaOrChart(),
 			Message: "the schema refuses the values that were made up: " + strings.Join(made[:min(len(made), 3)], "; "),
 		}, static)
+	}
+}
+
+// fileRefused tells what in a file of ci/ the schema refuses, each value at its place.
+func (l *linter) fileRefused(file string, problems []string) {
+	text, ok := l.src.Extra[file]
+	if !ok {
+		text = []byte(l.text[file])
+	}
+	doc := newYAMLDoc(text)
+	for _, problem := range problems {
+		path, _, _ := strings.Cut(problem, ": ")
+		at := doc.place(strings.Split(path, "."))
+		l.f.add(Finding{Rule: "ci-refused", File: file, Line: at.line, Column: at.column, Path: path, Message: problem}, static)
 	}
 }
 
@@ -380,7 +391,7 @@ func (l *linter) valueFiles() []row {
 		}
 		tree, err := values.Decode([]byte(texts[name]))
 		if err != nil {
-			l.f.add(Finding{Rule: "not-rendered", File: name, Severity: Error, Message: "the file cannot be read as values: " + err.Error()}, static)
+			l.f.add(Finding{Rule: "ci-refused", File: name, Message: "the file cannot be read as values: " + err.Error(), Fix: "Correct the file: it is a mapping of values."}, static)
 			continue
 		}
 		out = append(out, row{picks: make([]int, len(l.space.params)), file: name, tree: tree})
@@ -431,15 +442,13 @@ func (l *linter) helm(ctx context.Context, g given, platform map[string]any) err
 
 // finish puts the report together.
 func (l *linter) finish() {
-	with := func([]int) []string { return nil }
 	if l.space != nil {
-		with = func(at []int) []string { return l.space.shows(l.rows, at) }
 		l.out.Space = spaceText(l.out.Renders, len(l.rows), l.skip, l.more)
 	}
 	for _, one := range exceptions(l.src, l.text, l.f) {
 		l.f.add(one, static)
 	}
-	for _, one := range l.f.sorted(with) {
+	for _, one := range l.f.sorted(l.space, l.rows) {
 		if l.f.ignored[one.key()] {
 			l.out.Ignored++
 			continue

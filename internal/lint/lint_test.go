@@ -76,7 +76,13 @@ func TestAnUpgradeIsHeldAgainstTheVersionBefore(t *testing.T) {
 		t.Errorf("before:\n%s", got)
 	}
 	after := sourceOf(t, examples+"lint/upgrade/2.0.0")
-	all := lines(check(t, pool, after, lint.Options{Against: before.Archive}))
+	report := check(t, pool, after, lint.Options{Against: before.Archive})
+	all := lines(report)
+	for _, f := range report.Findings {
+		if f.Rule == "input-newly-required" && f.Path == "password" && !strings.HasPrefix(f.Fix, "Do not require it") {
+			t.Errorf("a secret is led to a default: %s", f.Fix)
+		}
+	}
 	golden(t, "against.txt", all)
 	golden(t, "back.txt", lines(check(t, pool, before, lint.Options{Against: after.Archive})))
 	if once := lines(check(t, pool, after, lint.Options{Against: before.Archive, MaxRenders: 1})); once != all {

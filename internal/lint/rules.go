@@ -105,7 +105,7 @@ func Rules() []Rule {
 		{
 			ID: "required-may-be-empty", Title: "a required string cannot be empty", Severity: Warning,
 			Why: "required asks only that the key exists: an empty string passes.",
-			Fix: `Add "minLength": 1, a pattern or an enum, or give it a default in values.yaml.`,
+			Fix: `Add "minLength": 1, a pattern or an enum, or give it a default in values.yaml, which a secret never has.`,
 		},
 		{
 			ID: "secret-default", Title: "values.yaml holds no secret or generated input", Severity: Error,
@@ -153,6 +153,11 @@ func Rules() []Rule {
 			ID: "not-rendered", Title: "values can be made up for the chart", Severity: Warning,
 			Why: "What is rendered cannot be judged without values that the schema accepts, and none could be made up.",
 			Fix: "Add a file ci/NAME-values.yaml with values an admin would give.",
+		},
+		{
+			ID: "ci-refused", Title: "the schema takes the values in ci/", Severity: Error,
+			Why: "A file in ci/ is what an admin would give, secret inputs included. If the schema refuses it, the file shows nothing, or the schema refuses what is right.",
+			Fix: "Correct the value in the file, or let the schema take it.",
 		},
 		{
 			ID: "not-deterministic", Title: "the same values render the same objects", Severity: Error,
@@ -291,7 +296,7 @@ func Rules() []Rule {
 		{
 			ID: "input-newly-required", Title: "an upgrade asks for nothing new", Severity: Warning,
 			Why: "An upgrade stops until somebody gives the value.",
-			Fix: "Give it a default in values.yaml, or do not require it.",
+			Fix: "Give it a default in values.yaml, or do not require it. A secret has no default: let the operator generate it, or the chart do without it.",
 		},
 		{
 			ID: "immutable-field", Title: "no field changes that cannot be changed", Severity: Error,

@@ -350,16 +350,19 @@ func (s *space) says(r row) []string {
 }
 
 // shows is what all rows that show a finding have in common: nothing when the first row is among them. Where
-// they have nothing in common, it is what the first of them says.
-func (s *space) shows(rows []row, at []int) []string {
-	var common []string
+// they have nothing in common, it is what the first of them says, and first is true.
+func (s *space) shows(rows []row, at []int) (with []string, first bool) {
+	if s == nil {
+		return nil, false
+	}
 	if !slices.ContainsFunc(at, func(n int) bool { return n != elsewhere }) {
-		return []string{elsewhereText}
+		return []string{elsewhereText}, false
 	}
 	at = slices.DeleteFunc(slices.Clone(at), func(n int) bool { return n == elsewhere })
+	var common []string
 	for i, n := range at {
 		if n <= 0 || n >= len(rows) {
-			return nil
+			return nil, false
 		}
 		says := s.says(rows[n])
 		if i == 0 {
@@ -369,9 +372,9 @@ func (s *space) shows(rows []row, at []int) []string {
 		common = slices.DeleteFunc(slices.Clone(common), func(one string) bool { return !slices.Contains(says, one) })
 	}
 	if len(common) == 0 && len(at) > 0 {
-		return s.says(rows[at[0]])
+		return s.says(rows[slices.Min(at)]), true
 	}
-	return common
+	return common, false
 }
 
 // tells what was rendered, for people.

@@ -161,7 +161,11 @@ func (s *subject) input(in inputs.Input) {
 		free := in.Type == inputs.TypeString && in.Enum == nil && in.Pattern == "" && in.Format == "" && in.Generate == "" &&
 			(in.MinLength == "" || in.MinLength == "0")
 		if (in.Required || in.RequiredInGroup && !in.Conditional) && free {
-			finding("required-may-be-empty", "is required, and an empty string will do")
+			one := Finding{Rule: "required-may-be-empty", File: schemaFile, Path: in.Path, Message: in.Path + ": is required, and an empty string will do"}
+			if in.Secret {
+				one.Fix = `Add "minLength": 1 or a pattern.`
+			}
+			s.add(one, at)
 		}
 	}
 	if in.Default != nil && !in.Secret && in.Generate == "" {

@@ -159,12 +159,16 @@ func TestAFindingSaysWhatItsRendersHaveInCommon(t *testing.T) {
 	t.Parallel()
 	s := newSpace(schemaOf(t, `{"properties": {"a": {"enum": ["x", "y"]}, "b": {"type": "boolean"}}}`), nil)
 	rows := []row{{picks: []int{0, 0}}, {picks: []int{1, 0}}, {picks: []int{1, 2}}, {picks: []int{2, 2}}, {picks: []int{0, 0}, file: "ci/values.yaml"}}
-	for want, at := range map[string][]int{"": {0, 1}, "a=x": {1, 2}, "b=true": {2, 3}, "a=x b=true": {2}, "ci/values.yaml": {4}} {
-		if got := strings.Join(s.shows(rows, at), " "); got != want {
+	for want, at := range map[string][]int{"": {0, 1}, "a=x": {1, 2}, "b=true": {2, 3}, "a=x b=true": {2}, "ci/values.yaml": {4}, "first a=x": {1, 3}} {
+		with, first := s.shows(rows, at)
+		if first {
+			with = append([]string{"first"}, with...)
+		}
+		if got := strings.Join(with, " "); got != want {
 			t.Errorf("%v: %q, not %q", at, got, want)
 		}
 	}
-	if got := s.shows(rows, []int{static}); got != nil {
+	if got, _ := s.shows(rows, []int{static}); got != nil {
 		t.Errorf("static: %q", got)
 	}
 }
