@@ -73,7 +73,7 @@ func classify(err error) outcome {
 		return accepted
 	case meta.IsNoMatchError(err):
 		return refused
-	case !errors.As(err, &status):
+	case !errors.As(err, &status), denied(err):
 		return broken
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), hasCause(status.Status(), "metadata.uid"):
 		return conflict
@@ -189,6 +189,9 @@ func fieldPath(raw string) string {
 // failed is a request that failed, without the API server's text.
 func failed(err error, format string, args ...any) error {
 	what := fmt.Sprintf(format, args...)
+	if right, ok := Denied(err); ok {
+		return rightless(right, what, err)
+	}
 	if reason := word(string(apierrors.ReasonForError(err))); reason != "" {
 		what += ": " + reason
 	} else if code := statusCode(err); code != 0 {
