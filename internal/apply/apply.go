@@ -43,6 +43,9 @@ type Cluster struct {
 	Kinds []schema.GroupVersionKind
 	// OwnerLabel is the key of the label that names the owner on each object.
 	OwnerLabel string
+	// OwnerIndex is the field under which Cache finds objects by the value of their OwnerLabel;
+	// empty has it look through all labels.
+	OwnerIndex string
 	// PruneLabels are what an object must carry, besides the OwnerLabel, to be pruned.
 	PruneLabels map[string]string
 	// ReservedPrefix starts the names of objects that carry the OwnerLabel but are managed by others: they are
@@ -112,6 +115,13 @@ func (r *recent) forget(owner types.UID, id manifest.ID) {
 	if len(r.writes[owner]) == 0 {
 		delete(r.writes, owner)
 	}
+}
+
+// pending tells whether the cache may not have seen everything that was written for the owner.
+func (r *recent) pending(owner types.UID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.writes[owner]) > 0
 }
 
 // settle forgets deleted objects that the cache does not list any more.

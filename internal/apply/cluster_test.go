@@ -160,23 +160,26 @@ func TestAnUnchangedSetMakesNoWrite(t *testing.T) {
 	}
 }
 
+// handEdits change what the owner applied.
+var handEdits = map[string]struct {
+	apiVersion, kind, name, patch string
+	path                          []string
+	want                          any
+}{
+	"a changed value":       {"apps/v1", "Deployment", "example", `{"spec":{"replicas":5}}`, []string{"spec", "replicas"}, int64(2)},
+	"a removed value":       {"v1", "ConfigMap", "config", `{"data":{"a":null}}`, []string{"data", "a"}, "1"},
+	"a changed secret":      {"v1", "Secret", "env", `{"data":{"key":"eA=="}}`, []string{"data", "key"}, "aw=="},
+	"a removed secret":      {"v1", "Secret", "env", `{"data":null}`, []string{"data", "key"}, "aw=="},
+	"a label":               {"v1", "Service", "example", `{"metadata":{"labels":{"app.kubernetes.io/part-of":"x"}}}`, []string{"metadata", "labels", "app.kubernetes.io/part-of"}, "zaentrum-addons"},
+	"the addon label":       {"v1", "Service", "example", `{"metadata":{"labels":{"zaentrum.io/addon":null}}}`, []string{"metadata", "labels", "zaentrum.io/addon"}, "example"},
+	"the digest annotation": {"batch/v1", "Job", "setup", `{"metadata":{"annotations":{"zaentrum.io/applied":"x"}}}`, nil, nil},
+	"the pod's security": {"apps/v1", "Deployment", "example", `{"spec":{"template":{"spec":{"securityContext":{"runAsNonRoot":false}}}}}`,
+		[]string{"spec", "template", "spec", "securityContext", "runAsNonRoot"}, true},
+	"the owner's record of fields": {"v1", "ConfigMap", "config", `{"metadata":{"managedFields":[{}]}}`, nil, nil},
+}
+
 func TestAHandEditOfAnOwnedFieldIsTakenBack(t *testing.T) {
-	for name, tc := range map[string]struct {
-		apiVersion, kind, name, patch string
-		path                          []string
-		want                          any
-	}{
-		"a changed value":       {"apps/v1", "Deployment", "example", `{"spec":{"replicas":5}}`, []string{"spec", "replicas"}, int64(2)},
-		"a removed value":       {"v1", "ConfigMap", "config", `{"data":{"a":null}}`, []string{"data", "a"}, "1"},
-		"a changed secret":      {"v1", "Secret", "env", `{"data":{"key":"eA=="}}`, []string{"data", "key"}, "aw=="},
-		"a removed secret":      {"v1", "Secret", "env", `{"data":null}`, []string{"data", "key"}, "aw=="},
-		"a label":               {"v1", "Service", "example", `{"metadata":{"labels":{"app.kubernetes.io/part-of":"x"}}}`, []string{"metadata", "labels", "app.kubernetes.io/part-of"}, "zaentrum-addons"},
-		"the addon label":       {"v1", "Service", "example", `{"metadata":{"labels":{"zaentrum.io/addon":null}}}`, []string{"metadata", "labels", "zaentrum.io/addon"}, "example"},
-		"the digest annotation": {"batch/v1", "Job", "setup", `{"metadata":{"annotations":{"zaentrum.io/applied":"x"}}}`, nil, nil},
-		"the pod's security": {"apps/v1", "Deployment", "example", `{"spec":{"template":{"spec":{"securityContext":{"runAsNonRoot":false}}}}}`,
-			[]string{"spec", "template", "spec", "securityContext", "runAsNonRoot"}, true},
-		"the owner's record of fields": {"v1", "ConfigMap", "config", `{"metadata":{"managedFields":[{}]}}`, nil, nil},
-	} {
+	for name, tc := range handEdits {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
 			b.mustApply(example)

@@ -29,6 +29,8 @@ type Observation struct {
 	Leaving []manifest.ID
 	// Terminating are those of Owned that are being deleted.
 	Terminating []manifest.ID
+	// Asked tells that the cache did not hold everything that is wanted, and the cluster was asked.
+	Asked bool
 }
 
 // live is the owned object with this identity.
@@ -48,20 +50,15 @@ func (c *Cluster) Observe(ctx context.Context, o Owner, wanted []manifest.ID) (*
 	obs := &Observation{}
 	seen, listed := map[manifest.ID]bool{}, map[manifest.ID]bool{}
 	for _, gvk := range c.Kinds {
-		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-		err := c.Cache.List(ctx, list, client.InNamespace(o.Namespace), client.MatchingLabels{c.OwnerLabel: o.Name})
-		if meta.IsNoMatchError(err) {
-			continue
-		}
+		items, err := c.list(ctx, o, gvk)
 		if err != nil {
-			return nil, failed(err, "list %s objects", gvk.Kind)
+			return nil, err
 		}
-		for i := range list.Items {
-			list.Items[i].SetGroupVersionKind(gvk) // lists may leave it out of their items
-			id := manifest.Object{Tree: list.Items[i].Object}.ID()
+		for i := range items {
+			items[i].SetGroupVersionKind(gvk) // lists may leave it out of their items
+			id := manifest.Object{Tree: items[i].Object}.ID()
 			listed[id] = true
-			u := c.newest(o, id, &list.Items[i])
+			u := c.newest(o, id, &items[i])
 			if u == nil || c.reserved(id.Name) {
 				continue
 			}
@@ -80,6 +77,7 @@ func (c *Cluster) Observe(ctx context.Context, o Owner, wanted []manifest.ID) (*
 			continue
 		}
 		seen[id] = true
+		obs.Asked = true
 		if err := c.ask(ctx, o, id, obs); err != nil {
 			return nil, err
 		}

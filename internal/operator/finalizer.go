@@ -33,7 +33,7 @@ func (r *reconciler) holdFinalizer(ctx context.Context, a *v1alpha1.ZaentrumAddo
 	if err := r.client.Patch(ctx, a, before); err != nil {
 		return false, fmt.Errorf("finalizer: %w", err)
 	}
-	r.writes.wrote(a)
+	r.writes.wrote(a, r.now())
 	return true, nil
 }
 

@@ -26,13 +26,13 @@ const (
 
 // fit cuts a status until it can be written: first what the chart says of itself beyond the contract, then all
 // lists alike, then its schema, then the lists again. What is cut is counted, and said: in the list where it
-// holds text, else in the message.
-func fit(s *v1alpha1.ZaentrumAddonStatus) {
+// holds text, else in the message. It tells whether anything was cut for length.
+func fit(s *v1alpha1.ZaentrumAddonStatus) bool {
 	if p := s.Plan; p != nil && len(p.Chart.Annotations) > maxAnnotations {
 		p.Chart.Annotations = contractAnnotations(p.Chart.Annotations)
 	}
 	if size(s) <= maxStatusBytes {
-		return
+		return false
 	}
 	if p := s.Plan; p != nil {
 		p.Chart.Annotations = contractAnnotations(p.Chart.Annotations)
@@ -40,9 +40,10 @@ func fit(s *v1alpha1.ZaentrumAddonStatus) {
 	whole := *s // each try cuts the whole anew, so that the counts are right
 	for limit := mostEntries; limit > 0; limit /= 2 {
 		if cutStatus(s, whole, limit, limit < fewEntries); size(s) <= maxStatusBytes {
-			return
+			return true
 		}
 	}
+	return true
 }
 
 // contractAnnotations are those that the contract gives a meaning (§1).

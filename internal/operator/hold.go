@@ -47,6 +47,9 @@ func (r *reconciler) engage(ctx context.Context, a *v1alpha1.ZaentrumAddon, requ
 	r.calm.wrote(a, done, r.now())
 	o, next := converged(a, done)
 	o.moved = h.moved
+	if o.idle != nil && h.fetched != "" {
+		o.idle.chart = h.fetched
+	}
 	if h.moved != nil && h.moved.held {
 		o.note(h.moved.text(a))
 	} else if h.stale != "" {
@@ -132,8 +135,9 @@ func (o *outcome) say(text string) {
 
 // held is what hold found out.
 type held struct {
-	stale string // not empty: the registry did not answer
-	moved *moved // nil: the content is the one that was planned
+	stale   string // not empty: the registry did not answer
+	fetched string // what the reference stands for; empty when that was not asked
+	moved   *moved // nil: the content is the one that was planned
 }
 
 // hold decides about a tag that moved since its content was planned. Where somebody reads plans, because there
@@ -151,14 +155,15 @@ func (r *reconciler) hold(ctx context.Context, a *v1alpha1.ZaentrumAddon, reques
 	// What is decided on is what is applied, whatever happens meanwhile. It is at hand: the engine's own fetch
 	// makes no request.
 	request.Chart.Digest = archive.Digest
+	now := fetched(archive.Digest, archive.Stale)
 	switch {
 	case archive.Digest == was:
-		return held{stale: archive.Stale}, nil
+		return held{stale: archive.Stale, fetched: now}, nil
 	case a.Status.Reviewed != nil:
 		request.Chart.Digest = was
-		return held{moved: &moved{was: was, is: archive.Digest, held: true, so: "the addon is kept at what was planned: suspend it to plan the new content"}}, nil
+		return held{fetched: now, moved: &moved{was: was, is: archive.Digest, held: true, so: "the addon is kept at what was planned: suspend it to plan the new content"}}, nil
 	default:
-		return held{stale: archive.Stale, moved: &moved{was: was, is: archive.Digest, so: "the new content is rolled out"}}, nil
+		return held{stale: archive.Stale, fetched: now, moved: &moved{was: was, is: archive.Digest, so: "the new content is rolled out"}}, nil
 	}
 }
 

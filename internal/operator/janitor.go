@@ -3,11 +3,14 @@ package operator
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,6 +23,10 @@ import (
 const (
 	unreferencedFor = 10 * time.Minute
 	ownerlessFor    = time.Hour // its addon does not exist
+
+	// notedAfter is how long the moment is only remembered. A client creates a Secret just before it points the
+	// addon at it: a note on the Secret would be two writes for nothing, at each change of a secret input.
+	notedAfter = 5 * time.Second
 )
 
 // janitor deletes the values Secrets of one addon that nothing references any more. The moment from which
@@ -28,15 +35,19 @@ type janitor struct {
 	client client.Client
 	live   client.Reader
 	now    func() time.Time
+
+	mu sync.Mutex
+	// since is, by addon and values Secret, from when nothing referenced it, until that is noted on the Secret.
+	since map[types.NamespacedName]map[types.UID]time.Time
 }
 
 // Reconcile looks at all values Secrets of the addon that req names, whether the addon exists or not.
 func (j *janitor) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-	if err := j.client.List(ctx, list, client.InNamespace(req.Namespace), client.MatchingLabels{v1alpha1.LabelAddon: req.Name}); err != nil {
+	list, err := valuesSecrets(ctx, j.client, req.NamespacedName)
+	if err != nil {
 		return ctrl.Result{}, err
 	}
+	j.forget(req.NamespacedName, list)
 	var a *v1alpha1.ZaentrumAddon
 	found := &v1alpha1.ZaentrumAddon{}
 	switch err := j.client.Get(ctx, req.NamespacedName, found); {
@@ -46,9 +57,9 @@ func (j *janitor) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 		return ctrl.Result{}, err
 	}
 	var next time.Duration
-	for i := range list.Items {
-		s := &list.Items[i]
-		if !isValuesSecret(s, req.Name) || kept(s) || s.GetDeletionTimestamp() != nil {
+	for i := range list {
+		s := &list[i]
+		if kept(s) || s.GetDeletionTimestamp() != nil {
 			continue
 		}
 		after, err := j.look(ctx, a, req, s)
@@ -66,6 +77,7 @@ func (j *janitor) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result,
 func (j *janitor) look(ctx context.Context, a *v1alpha1.ZaentrumAddon, req ctrl.Request, s *unstructured.Unstructured) (time.Duration, error) {
 	stamp := s.GetAnnotations()[v1alpha1.AnnotationUnreferencedSince]
 	if a != nil && references(a, s.GetName()) {
+		j.settled(req.NamespacedName, s.GetUID())
 		if stamp == "" {
 			return 0, nil
 		}
@@ -77,7 +89,11 @@ func (j *janitor) look(ctx context.Context, a *v1alpha1.ZaentrumAddon, req ctrl.
 	}
 	since, err := time.Parse(time.RFC3339, stamp)
 	if err != nil { // none, or not ours to understand
-		return limit, j.stamp(ctx, s, ptr.To(j.now().UTC().Format(time.RFC3339)))
+		since := j.noticed(req.NamespacedName, s.GetUID())
+		if left := since.Add(notedAfter).Sub(j.now()); left > 0 {
+			return left, nil
+		}
+		return limit, j.stamp(ctx, s, ptr.To(since.UTC().Format(time.RFC3339)))
 	}
 	if left := since.Add(limit).Sub(j.now()); left > 0 {
 		return left, nil
@@ -97,6 +113,45 @@ func (j *janitor) look(ctx context.Context, a *v1alpha1.ZaentrumAddon, req ctrl.
 		return 0, err
 	}
 	return 0, nil
+}
+
+// noticed is when the Secret was first seen without a reference.
+func (j *janitor) noticed(addon types.NamespacedName, secret types.UID) time.Time {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if since, ok := j.since[addon][secret]; ok {
+		return since
+	}
+	if j.since == nil {
+		j.since = map[types.NamespacedName]map[types.UID]time.Time{}
+	}
+	if j.since[addon] == nil {
+		j.since[addon] = map[types.UID]time.Time{}
+	}
+	now := j.now()
+	j.since[addon][secret] = now
+	return now
+}
+
+// settled forgets that a Secret was seen without a reference.
+func (j *janitor) settled(addon types.NamespacedName, secret types.UID) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	delete(j.since[addon], secret)
+}
+
+// forget drops what is remembered of Secrets that are no more, or on which it is noted.
+func (j *janitor) forget(addon types.NamespacedName, secrets []unstructured.Unstructured) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	maps.DeleteFunc(j.since[addon], func(uid types.UID, _ time.Time) bool {
+		return !slices.ContainsFunc(secrets, func(s unstructured.Unstructured) bool {
+			return s.GetUID() == uid && s.GetAnnotations()[v1alpha1.AnnotationUnreferencedSince] == ""
+		})
+	})
+	if len(j.since[addon]) == 0 {
+		delete(j.since, addon)
+	}
 }
 
 // stamp sets or, with nil, removes the moment from which nothing referenced the Secret.

@@ -85,20 +85,20 @@ func apiServer(t *testing.T) *rest.Config {
 
 // clock is one that tests move.
 type clock struct {
-	mu sync.Mutex
-	at time.Time
+	mu    sync.Mutex
+	ahead time.Duration
 }
 
 func (c *clock) now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.at
+	return time.Now().Add(c.ahead)
 }
 
 func (c *clock) step(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.at = c.at.Add(d)
+	c.ahead += d
 }
 
 // house is one test's namespace, registry and operator.
@@ -111,6 +111,7 @@ type house struct {
 	clock     *clock
 	cacheDir  string
 	log       *lockedBuffer
+	counting  *counting // of the operator that runs
 	stop      func()
 }
 
@@ -144,7 +145,7 @@ func newHouse(t *testing.T) *house {
 	}
 	h := &house{
 		T: t, Client: c, registry: charttest.Serve(t), cacheDir: t.TempDir(), log: &lockedBuffer{},
-		clock: &clock{at: time.Now()},
+		clock: &clock{},
 	}
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -185,10 +186,11 @@ func (h *house) start() {
 	h.must(err)
 	pool, err := worker.NewPool(worker.Options{})
 	h.must(err)
+	h.counting = &counting{Worker: pool, Fetcher: fetcher}
 	done := make(chan error, 1)
 	go func() {
 		done <- operator.Run(ctx, operator.Options{
-			Config: server.config, Namespace: h.namespace, Fetcher: fetcher, Worker: pool,
+			Config: server.config, Namespace: h.namespace, Fetcher: h.counting, Worker: h.counting,
 			MetricsAddr: "0", ProbeAddr: "0", Now: h.clock.now,
 			Log: slog.New(slog.NewJSONHandler(h.log, nil)),
 			// Two operators in one process would register the same controller names.

@@ -177,6 +177,16 @@ func cacheOptions(namespace string) cache.Options {
 	return o
 }
 
+// indexAddon is the field under which the caches find the objects of an addon.
+const indexAddon = v1alpha1.LabelAddon
+
+func labelledAddon(o client.Object) []string {
+	if name := o.GetLabels()[v1alpha1.LabelAddon]; name != "" {
+		return []string{name}
+	}
+	return nil
+}
+
 func object(gvk schema.GroupVersionKind) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(gvk)
@@ -191,9 +201,15 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) (*patientFetcher, e
 		FieldManager: v1alpha1.FieldManager,
 		Kinds:        Kinds,
 		OwnerLabel:   v1alpha1.LabelAddon,
+		OwnerIndex:   indexAddon,
 		PruneLabels:  map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy},
 		// Values objects carry the label too; this package looks after them.
 		ReservedPrefix: v1alpha1.ReservedPrefix,
+	}
+	for _, gvk := range Kinds {
+		if err := mgr.GetFieldIndexer().IndexField(ctx, object(gvk), indexAddon, labelledAddon); err != nil {
+			return nil, err
+		}
 	}
 	fetcher := newPatientFetcher(ctx, o.Fetcher, o.Now)
 	r := &reconciler{

@@ -262,15 +262,6 @@ func TestValuesSecretsAreAdoptedAndCleanedUp(t *testing.T) {
 		h.must(h.Get(t.Context(), h.key(name), s))
 		return s.Annotations[v1alpha1.AnnotationUnreferencedSince]
 	}
-	h.eventually(func() string {
-		if stamped("zaentrum-addon-example-values-a") == "" || stamped("zaentrum-addon-nobody-values-a") == "" {
-			return "the moment is not kept on the Secrets"
-		}
-		if stamped("zaentrum-addon-example-values-b") != "" || stamped("zaentrum-addon-example-values-kept") != "" {
-			return "the moment is kept on a Secret that is used or kept"
-		}
-		return ""
-	})
 	look := func() { // anything that makes the janitor look again
 		h.change("example", func(a *v1alpha1.ZaentrumAddon) {
 			metav1.SetMetaDataAnnotation(&a.ObjectMeta, "look", h.clock.now().String())
@@ -281,6 +272,25 @@ func TestValuesSecretsAreAdoptedAndCleanedUp(t *testing.T) {
 			s.Labels["look"] = fmt.Sprint(h.clock.now().UnixNano())
 			h.must(h.Patch(t.Context(), s, client.MergeFrom(before)))
 		}
+	}
+	time.Sleep(300 * time.Millisecond)
+	if stamped("zaentrum-addon-example-values-a")+stamped("zaentrum-addon-nobody-values-a") != "" {
+		t.Error("the moment is noted at once: a Secret that is about to be used is written to twice")
+	}
+	noticed := h.clock.now()
+	h.clock.step(10 * time.Second)
+	look()
+	h.eventually(func() string {
+		if stamped("zaentrum-addon-example-values-a") == "" || stamped("zaentrum-addon-nobody-values-a") == "" {
+			return "the moment is not kept on the Secrets"
+		}
+		if stamped("zaentrum-addon-example-values-b") != "" || stamped("zaentrum-addon-example-values-kept") != "" {
+			return "the moment is kept on a Secret that is used or kept"
+		}
+		return ""
+	})
+	if at, err := time.Parse(time.RFC3339, stamped("zaentrum-addon-example-values-a")); err != nil || at.After(noticed) {
+		t.Errorf("noted is %s, not the moment it was noticed, before %s", at, noticed)
 	}
 	// A restart does not forget the moment.
 	h.stop()

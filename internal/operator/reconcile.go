@@ -30,17 +30,18 @@ import (
 
 // reconciler brings one addon at a time to what its resource says.
 type reconciler struct {
-	client client.Client // reads from the caches
-	live   client.Reader // reads from the cluster
-	engine *engine.Engine
-	events recorder.EventRecorder
-	now    func() time.Time
-	random io.Reader
-	resync time.Duration
-	writes *writes
-	told   told
-	calm   calm
-	fresh  fresh // generated values that nothing runs with yet
+	client  client.Client // reads from the caches
+	live    client.Reader // reads from the cluster
+	engine  *engine.Engine
+	events  recorder.EventRecorder
+	now     func() time.Time
+	random  io.Reader
+	resync  time.Duration
+	writes  *writes
+	told    told
+	calm    calm
+	settled settled
+	fresh   fresh // generated values that nothing runs with yet
 }
 
 // How soon to look again when nothing would wake the reconcile by itself.
@@ -60,6 +61,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			r.fresh.drop(uid)
 			r.told.forget(req.NamespacedName)
 			r.calm.forget(req.NamespacedName)
+			r.settled.forget(req.NamespacedName)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
@@ -72,6 +74,20 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if wrote, err := r.holdFinalizer(ctx, a); err != nil || wrote {
 		return requeueOnConflict(ctrl.Result{RequeueAfter: afterStaleCache}, err)
 	}
+	made, seen, err := r.look(ctx, a)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if seen {
+		last, now, still, err := r.stillSettled(ctx, a, made)
+		if err != nil {
+			return ctrl.Result{}, err
+		}
+		if still {
+			next, err := r.refresh(ctx, a, last, now)
+			return requeueOnConflict(ctrl.Result{RequeueAfter: next}, err)
+		}
+	}
 	o, next, err := r.work(ctx, a)
 	if err != nil {
 		return requeueOnConflict(ctrl.Result{}, err)
@@ -81,14 +97,26 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			return requeueOnConflict(ctrl.Result{}, err)
 		}
 	}
-	if err := r.writeStatus(ctx, a, o); err != nil {
+	later, err := r.writeStatus(ctx, a, o)
+	if err != nil {
 		return requeueOnConflict(ctrl.Result{}, err)
 	}
+	if later > 0 && (next == 0 || later < next) {
+		return ctrl.Result{RequeueAfter: later}, nil
+	}
 	if next == 0 {
-		// Jittered, so that many addons do not come due together; never later than the resync.
-		next = r.resync - time.Duration(rand.Int64N(int64(r.resync)/5+1))
+		next = r.soon()
+		if seen {
+			r.settle(a, o, made)
+		}
 	}
 	return ctrl.Result{RequeueAfter: next}, nil
+}
+
+// soon is when an addon is looked at again though nothing happened: jittered, so that many do not come due
+// together, and never later than the resync.
+func (r *reconciler) soon() time.Duration {
+	return r.resync - time.Duration(rand.Int64N(int64(r.resync)/5+1))
 }
 
 // lookAtComponents reads, from the caches, how what runs does: also where nothing could be planned.
@@ -271,6 +299,9 @@ func planned(a *v1alpha1.ZaentrumAddon, p *engine.Previewed) *outcome {
 		o.phase = v1alpha1.PhasePlanned
 		o.message = fmt.Sprintf("%s %s is planned: %s", p.Plan.Chart.Name, p.Plan.Chart.Version, counts(p.Plan)) + staleNote(p.Stale)
 		o.planned = condition{metav1.ConditionTrue, reasonClean, o.message}
+		if !p.Varies && !p.Observed.Asked {
+			o.idle = &atRest{chart: fetched(p.Chart.Facts.Digest, p.Stale), owned: p.Observed.Owned, exact: true}
+		}
 	}
 	o.ready = condition{metav1.ConditionFalse, reasonNotApplied, "nothing was applied"}
 	if a.Status.LastAppliedChart != nil {
@@ -349,22 +380,20 @@ func converged(a *v1alpha1.ZaentrumAddon, c *engine.Converged) (*outcome, time.D
 		return o, afterRegistryFault
 	}
 	if c.Applied {
+		// What was to change has changed: the next look would say so, and be one more write of the status.
+		o.plan.Changes, o.plan.Effects = v1alpha1.Changes{}, nil
+		o.planned.message = counts(o.plan)
 		o.applied = &v1alpha1.AppliedChart{Ref: a.Spec.Chart.Ref, Version: a.Spec.Chart.Version, Digest: c.Chart.Facts.Digest}
 	}
 	health := c.Health
 	if len(c.Report.Waiting) > 0 {
 		health = apply.Health{State: apply.Installing, Reason: fmt.Sprintf("waiting for the old %s to be gone", c.Report.Waiting[0])}
 	}
-	o.ready = readiness(health, o.components)
-	switch health.State {
-	case apply.Ready:
-		o.phase = v1alpha1.PhaseReady
-	case apply.Installing:
-		o.phase = v1alpha1.PhaseInstalling
-	default:
-		o.phase = v1alpha1.PhaseDegraded
+	o.running(health)
+	o.message += staleNote(c.Stale)
+	if c.Applied && len(c.Report.Applied)+len(c.Pruned) == 0 && !c.Varies && !c.Observed.Asked {
+		o.idle = &atRest{chart: fetched(c.Chart.Facts.Digest, c.Stale), owned: c.Observed.Owned, state: running{health, o.components}}
 	}
-	o.message = o.ready.message + staleNote(c.Stale)
 	return o, 0
 }
 

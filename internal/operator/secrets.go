@@ -14,8 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"zaentrum.io/zae/api/v1alpha1"
 	"zaentrum.io/zae/internal/values"
 )
@@ -90,16 +88,12 @@ func (s *secrets) tooMany() bool { return len(s.values) > maxSecrets }
 // been rendered with them.
 func (r *reconciler) secretsOf(ctx context.Context, a *v1alpha1.ZaentrumAddon) (*secrets, error) {
 	known := &secrets{plain: a.Name}
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
-	if err := r.client.List(ctx, list, client.InNamespace(a.Namespace), client.MatchingLabels{v1alpha1.LabelAddon: a.Name}); err != nil {
+	list, err := valuesSecrets(ctx, r.client, client.ObjectKeyFromObject(a))
+	if err != nil {
 		return nil, err
 	}
-	for i := range list.Items {
-		u := &list.Items[i]
-		if !isValuesSecret(u, a.Name) {
-			continue
-		}
+	for i := range list {
+		u := &list[i]
 		u.SetKind(string(v1alpha1.ValuesFromSecret)) // lists may leave it out of their items
 		keys, _, _ := unstructured.NestedMap(u.Object, "data")
 		for key := range keys {

@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -11,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"zaentrum.io/zae/api/v1alpha1"
+	"zaentrum.io/zae/internal/apply"
 )
 
 // Reasons of the conditions.
@@ -53,12 +55,29 @@ type outcome struct {
 	again time.Duration
 	// known are the secret values that must not show.
 	known *secrets
+	// idle, when not nil, is what was found to be as it should be; cutShort tells that the status does not say all.
+	idle     *atRest
+	cutShort bool
 }
 
 type condition struct {
 	status  metav1.ConditionStatus
 	reason  string
 	message string
+}
+
+// running fills in how what was applied runs.
+func (o *outcome) running(h apply.Health) {
+	o.ready = readiness(h, o.components)
+	switch h.State {
+	case apply.Ready:
+		o.phase = v1alpha1.PhaseReady
+	case apply.Installing:
+		o.phase = v1alpha1.PhaseInstalling
+	default:
+		o.phase = v1alpha1.PhaseDegraded
+	}
+	o.message = o.ready.message
 }
 
 // status is the status a resource should have.
@@ -98,24 +117,51 @@ func sortConditions(c []metav1.Condition) {
 	}
 }
 
-// writeStatus writes the outcome, as one patch, and only when it differs from what is there.
-func (r *reconciler) writeStatus(ctx context.Context, a *v1alpha1.ZaentrumAddon, o *outcome) error {
+// writeStatus writes the outcome, as one patch, and only when it differs from what is there. The resource is then
+// as it was written. Where later is not 0, it is to be written then: it only counts how far a rollout is.
+func (r *reconciler) writeStatus(ctx context.Context, a *v1alpha1.ZaentrumAddon, o *outcome) (later time.Duration, err error) {
 	want := o.status(a, metav1.NewTime(r.now()))
 	o.known.clean(&want)
-	fit(&want)
+	o.cutShort = fit(&want)
 	if equality.Semantic.DeepEqual(a.Status, want) {
-		return nil
+		return 0, nil
 	}
-	before := a.Status
+	if countsOnly(&a.Status, &want) {
+		if later := countsAfter - r.writes.since(a, r.now()); later > 0 {
+			return later, nil
+		}
+	}
+	before := *a.Status.DeepCopy()
 	patched := a.DeepCopy()
 	patched.Status = want
 	// The lock refuses a status computed from a resource that is no longer there as it was read.
 	patch := client.MergeFromWithOptions(a, client.MergeFromWithOptimisticLock{})
 	if err := r.client.Status().Patch(ctx, patched, patch); err != nil {
-		return fmt.Errorf("status: %w", err)
+		return 0, fmt.Errorf("status: %w", err)
 	}
-	r.writes.wrote(patched)
+	r.writes.wrote(patched, r.now())
 	r.transition(patched, before.Phase)
 	r.tellMoved(patched, &before, o.moved)
-	return nil
+	*a = *patched
+	return 0, nil
+}
+
+// countsAfter is how long a rollout goes on before its status is written anew, unless it ends: each pod changes it
+// several times.
+const countsAfter = 2 * time.Second
+
+// countsOnly tells whether a status differs from the one before only in how far a rollout is.
+func countsOnly(before, want *v1alpha1.ZaentrumAddonStatus) bool {
+	if before.Phase != v1alpha1.PhaseInstalling || want.Phase != before.Phase {
+		return false
+	}
+	same := *want
+	same.Message, same.Components = before.Message, before.Components
+	same.Conditions = slices.Clone(want.Conditions)
+	for i := range same.Conditions {
+		if c := meta.FindStatusCondition(before.Conditions, same.Conditions[i].Type); c != nil {
+			same.Conditions[i].Message = c.Message
+		}
+	}
+	return equality.Semantic.DeepEqual(*before, same)
 }

@@ -1,7 +1,9 @@
 package operator
 
 import (
+	"math"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -19,14 +21,26 @@ type writes struct {
 type version struct {
 	uid             types.UID
 	resourceVersion string
+	at              time.Time
 }
 
 func newWrites() *writes { return &writes{last: map[types.NamespacedName]version{}} }
 
-func (w *writes) wrote(o client.Object) {
+func (w *writes) wrote(o client.Object, now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.last[client.ObjectKeyFromObject(o)] = version{o.GetUID(), o.GetResourceVersion()}
+	w.last[client.ObjectKeyFromObject(o)] = version{o.GetUID(), o.GetResourceVersion(), now}
+}
+
+// since is how long ago the last write to o was; long ago when none is known.
+func (w *writes) since(o client.Object, now time.Time) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	last, ok := w.last[client.ObjectKeyFromObject(o)]
+	if !ok || last.uid != o.GetUID() || now.Before(last.at) {
+		return math.MaxInt64
+	}
+	return now.Sub(last.at)
 }
 
 // behind tells whether o was read from before the last write to it.
