@@ -22,6 +22,7 @@ type describer struct {
 	details []detail
 	groups  []Group
 	rules   map[string][]condition // by path, of what is required on a condition
+	loose   map[string]bool        // by path, the objects that may have more than is declared
 	views   map[*subschema]view    // of one schema
 	looks   int
 	hints   int
@@ -166,6 +167,9 @@ func (d *describer) describe(root view) (err error) {
 
 func (d *describer) object(v view, properties []property, at place) error {
 	d.conditions(v, at.path)
+	if v.loose() {
+		d.loose[ruleKey(at.path)] = true
+	}
 	required := d.required(v)
 	for _, p := range properties {
 		if len(at.path) == 0 && p.name == v1alpha1.PlatformKey {

@@ -16,6 +16,7 @@ type Schema struct {
 	inputs           []Input
 	details          []detail // of each input
 	groups           []Group
+	loose            map[string]bool // by path, the objects that may have more than is declared
 	warnings         []Warning
 	declaresPlatform bool
 
@@ -63,7 +64,7 @@ func load(schema []byte, validate bool) (s *Schema, err error) {
 			return nil, err
 		}
 	}
-	d := &describer{views: map[*subschema]view{}}
+	d := &describer{views: map[*subschema]view{}, loose: map[string]bool{}}
 	root := d.view(g.root)
 	if err := d.describe(root); err != nil {
 		return nil, err
@@ -78,6 +79,7 @@ func load(schema []byte, validate bool) (s *Schema, err error) {
 		inputs:           d.inputs,
 		details:          d.details,
 		groups:           d.groups,
+		loose:            d.loose,
 		warnings:         warn(g, root, d.inputs),
 		declaresPlatform: root.declares(v1alpha1.PlatformKey),
 		meter:            m,
