@@ -16,10 +16,14 @@ import (
 type maker struct {
 	schema *inputs.Schema
 	salt   string
+	word   string // what texts are made of, where it is not a sentinel
 }
 
 // sentinel is a text that is found again wherever it goes: letters and digits, of either case.
 func (m maker) sentinel(path string) string {
+	if m.word != "" {
+		return m.word
+	}
 	sum := sha256.Sum256([]byte("zae lint\x00" + m.salt + "\x00" + path))
 	return "Zs" + hex.EncodeToString(sum[:])[:16] + "Qx"
 }
