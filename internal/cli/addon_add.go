@@ -61,7 +61,7 @@ func (a *app) addonAdd(ctx context.Context, ref string, o *addOptions) error {
 	}
 	defer ch.c.Close()
 	if ch.before, err = existing(ctx, ch.c, name); err != nil {
-		return err
+		return ch.untouched(err)
 	}
 	if ch.before != nil {
 		a.err.printf("addon %s exists (%s): this changes it, and replaces its values\n", name,
@@ -69,6 +69,11 @@ func (a *app) addonAdd(ctx context.Context, ref string, o *addOptions) error {
 	}
 	if err := ch.given.noPlainSecrets(ch.before, src.Ref); err != nil {
 		return err
+	}
+	if ch.before != nil && ch.before.Chart.Ref == src.Ref && ch.before.Chart.Version == src.Version {
+		if err := ch.given.astray(plannedSchema(ch.before), nothingSent); err != nil {
+			return err
+		}
 	}
 	body := apitype.CreateRequest{
 		Name: o.name, Chart: src.Ref, Version: src.Version, Digest: src.Digest,
@@ -100,9 +105,10 @@ func (a *app) prepare(ctx context.Context, name string, flags *goFlags, typed *g
 	if err != nil {
 		return nil, err
 	}
-	g, err := a.read(ctx, asked)
-	if err != nil {
-		return nil, err
+	ch := &change{a: a, c: c, name: name, flags: *flags}
+	if ch.given, err = a.read(ctx, asked); err != nil {
+		c.Close()
+		return nil, ch.untouched(err)
 	}
-	return &change{a: a, c: c, name: name, flags: *flags, given: g}, nil
+	return ch, nil
 }

@@ -263,7 +263,7 @@ func (s *skeleton) describe(in inputs.Input, depth int) {
 	for _, text := range nonEmpty(in.Title, in.Description) {
 		s.explain(depth, text)
 	}
-	facts := []string{in.Type}
+	var facts []string
 	switch {
 	case s.chart.mustBeGiven(in):
 		facts = append(facts, "has to be given")
@@ -273,18 +273,6 @@ func (s *skeleton) describe(in inputs.Input, depth int) {
 	if in.HoldsSecrets {
 		facts = append(facts, "parts of it are secret and not for a file")
 	}
-	if len(in.Enum) > 0 {
-		var all []string
-		for _, e := range in.Enum {
-			all = append(all, shownValue(e))
-		}
-		facts = append(facts, "one of "+strings.Join(all, ", "))
-	}
-	if in.Minimum != "" {
-		facts = append(facts, "at least "+in.Minimum.String())
-	}
-	if in.Maximum != "" {
-		facts = append(facts, "at most "+in.Maximum.String())
-	}
-	s.explain(depth, strings.Join(facts, ", "))
+	limits := limitsText(in)
+	s.explain(depth, strings.Join(slices.Concat(limits[:1], facts, limits[1:]), ", "))
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/spf13/cobra"
+
+	"zaentrum.io/zae/internal/fault"
 )
 
 func newAddonInstall(a *app) *cobra.Command {
@@ -29,19 +31,26 @@ func (a *app) addonInstall(ctx context.Context, name string, o *goFlags) error {
 	defer ch.c.Close()
 	got, err := ch.c.Get(ctx, name)
 	if err != nil {
-		return err
+		return ch.untouched(err)
 	}
 	ch.before, ch.own = &got.Doc, got.Doc.Generation
 	if !got.Doc.Suspended {
 		a.err.printf("%s is not suspended: its plan is installed already\n", name)
 		return ch.after(ctx)
 	}
-	if err := ch.decide(ctx); err != nil {
-		if ch.asking && !ch.installed {
-			a.err.printf("the install may have been accepted\n")
-			ch.tellLook()
+	err = ch.decide(ctx)
+	switch {
+	case err == nil:
+		return ch.after(ctx)
+	case ch.installed:
+	case ch.asking:
+		a.err.printf("the install may have been accepted\n")
+		ch.tellLook()
+	case givenUp(err), fault.CodeOf(err) == fault.PlanBlocked, fault.CodeOf(err) == fault.NotReady:
+		if ch.planned == nil {
+			ch.planned = ch.before
 		}
-		return err
+		ch.tellPlanned(ch.planned, nil)
 	}
-	return ch.after(ctx)
+	return err
 }

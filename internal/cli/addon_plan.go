@@ -78,7 +78,7 @@ func (a *app) addonPlan(ctx context.Context, arg string, o *offlineFlags, out pl
 		return err
 	}
 	c.tellPlaceholders()
-	c.tellSlips(v)
+	c.tellNotes(c.schema)
 	return explained(v.refusal(), checked.Findings)
 }
 
@@ -100,7 +100,7 @@ func (c *offlineChart) view(checked *engine.Checked) *planView {
 		Chart:      apitype.Chart{Ref: c.request.Chart.Ref, Version: p.Chart.Version, Digest: p.Chart.Digest},
 		SecretKeys: slices.Sorted(maps.Keys(c.given.secrets)),
 	}
-	return &planView{doc: doc, given: c.given, inputs: c.withDefaults(), chartValues: true}
+	return &planView{doc: doc, given: c.given, text: c.facts.Schema, schema: c.schema, inputs: c.withDefaults(), chartValues: true}
 }
 
 // withDefaults are the inputs with what the chart's values.yaml has as their defaults, which is what counts; a generated
@@ -211,19 +211,9 @@ func cleanTexts(v reflect.Value, clean func(string) string) {
 	}
 }
 
-// tellSlips says what was given and is no input of the chart, while nearly one is.
-func (c *offlineChart) tellSlips(v *planView) {
-	notes := v.slips()
-	var known []string
-	for _, in := range v.inputs {
-		known = append(known, in.Path)
-	}
-	for _, path := range v.doc.SecretKeys {
-		if near := nearest(path, known); near != "" && near != path && !slices.Contains(known, path) {
-			notes = append(notes, fmt.Sprintf("%s is no input of the chart; did you mean %s?", path, near))
-		}
-	}
-	for _, note := range notes {
+// tellNotes says what was given beside what the chart declares.
+func (c *offlineChart) tellNotes(schema *inputs.Schema) {
+	for _, note := range c.given.notes(schema) {
 		c.a.err.printf("note: %s\n", note)
 	}
 }

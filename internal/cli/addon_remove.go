@@ -53,6 +53,7 @@ func (a *app) addonRemove(ctx context.Context, name string, o *removeOptions) er
 	if !o.yes {
 		a.showLoss(name, before, o.keep)
 		if err := a.confirm(ctx, "Remove "+name+"?"); err != nil {
+			a.err.printf("%s stays as it is; nothing was removed\n", name)
 			return err
 		}
 	}
@@ -74,7 +75,7 @@ func (a *app) addonRemove(ctx context.Context, name string, o *removeOptions) er
 	if o.output != "" {
 		return a.document(o.output, gone.Raw)
 	}
-	a.showGone(&gone.Doc)
+	a.showGone(&gone.Doc, before)
 	if before != nil {
 		a.tellReturn(before, gone.Doc.KeptValues)
 	}
@@ -138,44 +139,115 @@ func (a *app) waitGone(ctx context.Context, c *client.Client, name string, o *re
 	}
 }
 
-func (a *app) showGone(doc *apitype.DeleteAnswer) {
+func (a *app) showGone(doc *apitype.DeleteAnswer, before *apitype.AddonChart) {
 	var t table
 	t.row("removed", "addon "+doc.Name)
 	for _, row := range doc.Removed {
 		t.row("removed", row)
 	}
 	if doc.KeptValues {
-		t.row("kept", "secret inputs and generated values")
+		rows := keptRows(before)
+		for _, r := range rows {
+			t.row("kept", "Secret/"+r.name, strings.Join(r.paths, ", "))
+		}
+		if len(rows) == 0 {
+			t.row("kept", "secret inputs and generated values, if there were any")
+		}
 	}
 	t.print(a.out)
 }
 
-// tellReturn says how to have it back.
+// keptSecret is a Secret that stays, with the inputs that are in it.
+type keptSecret struct {
+	name  string
+	paths []string
+}
+
+// keptRows are the Secrets that are kept with an addon's values: those it reads, and the one of generated inputs.
+func keptRows(doc *apitype.AddonChart) []keptSecret {
+	if doc == nil {
+		return nil
+	}
+	in := map[string][]string{}
+	for _, path := range slices.Sorted(maps.Keys(doc.SecretRefs)) {
+		name := doc.SecretRefs[path].Name
+		in[name] = append(in[name], path)
+	}
+	if doc.Plan != nil {
+		name := v1alpha1.GeneratedSecretName(doc.Name)
+		for _, input := range doc.Plan.Inputs {
+			if input.State == v1alpha1.InputGenerated {
+				in[name] = append(in[name], input.Path)
+			}
+		}
+	}
+	var out []keptSecret
+	for _, name := range slices.Sorted(maps.Keys(in)) {
+		out = append(out, keptSecret{name, in[name]})
+	}
+	return out
+}
+
+// tellReturn says how to have it back: with the very command where that can be given as it stands.
 func (a *app) tellReturn(doc *apitype.AddonChart, kept bool) {
-	parts := []string{"zae addon add", doc.Chart.Ref}
+	args := []string{doc.Chart.Ref}
+	if hasQuery(doc.Chart.Ref) {
+		args[0] = shownReference(doc.Chart.Ref)
+	}
 	if doc.Chart.Version != "" && strings.HasPrefix(doc.Chart.Ref, "oci://") {
-		parts = append(parts, "--version", doc.Chart.Version)
+		args = append(args, "--version", doc.Chart.Version)
 	}
 	if doc.Chart.Digest != "" {
-		parts = append(parts, "--digest", doc.Chart.Digest)
+		args = append(args, "--digest", doc.Chart.Digest)
 	}
-	parts = append(parts, "--name", doc.Name)
-	if kept {
-		for _, path := range slices.Sorted(maps.Keys(doc.SecretRefs)) {
-			ref := doc.SecretRefs[path]
-			target := ref.Name
-			if ref.Key != "" && ref.Key != path {
-				target += "/" + ref.Key
-			}
-			parts = append(parts, "--secret-ref", path+"="+target)
+	args = append(args, "--name", doc.Name)
+	var missing []string
+	if hasQuery(doc.Chart.Ref) {
+		missing = append(missing, "the query of the link")
+	}
+	plain, apart := returningValues(doc)
+	args = append(args, plain...)
+	for _, path := range slices.Sorted(maps.Keys(doc.SecretRefs)) {
+		if kept {
+			args = append(args, "--secret-ref", refText(path, doc.SecretRefs[path]))
+		} else {
+			args = append(args, "--set-secret", path)
 		}
 	}
 	again := "to add it again"
 	if kept {
-		again = "to use them again"
+		again = "to add it again with what is kept"
 	}
-	if len(doc.Values) > 0 {
-		again += ", with its plain values, which are not kept, as --set or --values"
+	a.err.printf("%s: %s\n", again, commandLine("zae addon add", args...))
+	switch {
+	case apart != "":
+		a.err.printf("with its plain values in values.yaml:\n")
+		a.err.raw(apart)
+	case len(doc.Values) > 0 && plain == nil:
+		missing = append(missing, "its plain values, which have a secret among them")
 	}
-	a.err.printf("%s: %s\n", again, strings.Join(parts, " "))
+	if len(missing) > 0 {
+		a.err.printf("to be given besides, since it is not shown: %s\n", strings.Join(missing, "; "))
+	}
+}
+
+// returningValues are the flags that give an addon's plain values again, and, where they are too much for flags, the
+// file that these name. There are none where a secret is among the values.
+func returningValues(doc *apitype.AddonChart) (flags []string, file string) {
+	if len(doc.Values) == 0 || len(plainSecrets(doc)) > 0 {
+		return nil, ""
+	}
+	flags, ok := valueFlags(nil, doc.Values, nil)
+	if ok && len(commandLine("", flags...)) <= maxCommand {
+		return flags, ""
+	}
+	tree, err := plainValues(doc.Values)
+	if err != nil {
+		return nil, ""
+	}
+	text, err := yamlText(tree)
+	if err != nil {
+		return nil, ""
+	}
+	return []string{"--values", "values.yaml"}, text
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -56,7 +57,7 @@ func (a *app) addonUpgrade(ctx context.Context, name string, o *upgradeOptions) 
 	}
 	if asked.nothing() && o.ref == "" && o.version == "" && o.digest == "" {
 		return fault.New(fault.Usage, "nothing to change is given").
-			WithHint("give --version, --chart, --digest, --set, --values, --set-secret, --secret-ref or --clear-secret")
+			WithHint("give --version, --chart, --digest, --set, --unset, --values, --set-secret, --secret-ref or --clear-secret")
 	}
 	ch, err := a.prepare(ctx, name, &o.goFlags, &o.given)
 	if err != nil {
@@ -65,7 +66,7 @@ func (a *app) addonUpgrade(ctx context.Context, name string, o *upgradeOptions) 
 	defer ch.c.Close()
 	got, err := ch.c.Get(ctx, name)
 	if err != nil {
-		return err
+		return ch.untouched(err)
 	}
 	ch.before = &got.Doc
 	patch, err := o.patch(ch)
@@ -112,13 +113,50 @@ func (o *upgradeOptions) patch(ch *change) (apitype.PatchRequest, error) {
 	if err := ch.given.noPlainSecrets(ch.before, ref); err != nil {
 		return patch, err
 	}
-	if ch.given.values != nil {
-		was, err := plainValues(ch.before.Values)
-		if err != nil {
+	if patch.Chart == nil && patch.Version == nil && patch.Digest == nil {
+		if err := ch.given.astray(plannedSchema(ch.before), nothingSent); err != nil {
 			return patch, err
 		}
-		tree := overlay(was, ch.given.values)
-		patch.Values = &tree
 	}
+	if err := ch.clearable(); err != nil {
+		return patch, err
+	}
+	if ch.given.values == nil && len(ch.given.unset) == 0 {
+		return patch, nil
+	}
+	was, err := plainValues(ch.before.Values)
+	if err != nil {
+		return patch, err
+	}
+	if was, err = ch.given.without(was, "the plain values of "+ch.name); err != nil {
+		return patch, err
+	}
+	tree := overlay(was, ch.given.values)
+	patch.Values = &tree
 	return patch, nil
+}
+
+// clearable refuses to clear what is no secret input that is set: a slip would leave the one that is meant. One that
+// the chart declares may have been cleared before.
+func (ch *change) clearable() error {
+	schema := plannedSchema(ch.before)
+	for _, path := range ch.given.clear {
+		if slices.Contains(ch.before.SecretKeys, path) {
+			continue
+		}
+		if in, _ := schema.Input(path); in.Secret {
+			ch.a.err.printf("note: %s is not set\n", path)
+			continue
+		}
+		refusal := fault.New(fault.Usage, "--clear-secret %s: no such secret input is set; %s", path, nothingSent)
+		switch near := nearPath(path, ch.before.SecretKeys); {
+		case near != "":
+			return refusal.WithHint("did you mean %s?", near)
+		case len(ch.before.SecretKeys) == 0:
+			return refusal.WithHint("none is set")
+		default:
+			return refusal.WithHint("set are %s", some(ch.before.SecretKeys))
+		}
+	}
+	return nil
 }

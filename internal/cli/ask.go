@@ -38,7 +38,7 @@ func (a *app) prompts() prompter {
 	in, inOK := a.p.Stdin.(*os.File)
 	out, outOK := a.p.Stderr.(*os.File)
 	if !inOK || !outOK || !a.err.live || !term.IsTerminal(int(in.Fd())) || !a.drawable() {
-		return &lineByLine{p: a.err, in: a.answers, stdin: a.p.Stdin}
+		return &lineByLine{p: a.err, in: a.answers, stdin: a.p.Stdin, interrupt: a.interrupt}
 	}
 	return &forms{p: a.err, in: in, out: out, term: a.env("TERM"), interrupt: a.interrupt}
 }

@@ -22,15 +22,7 @@ func newQuestion(in inputs.Input) question {
 }
 
 func explain(in inputs.Input) string {
-	parts := nonEmpty(in.Description, in.Type)
-	if len(in.Enum) > 0 {
-		var all []string
-		for _, e := range in.Enum {
-			all = append(all, shownValue(e))
-		}
-		parts = append(parts, "one of "+strings.Join(all, ", "))
-	}
-	return strings.Join(parts, "; ")
+	return strings.Join(append(nonEmpty(in.Description), limitsText(in)...), "; ")
 }
 
 // askValue asks for an input that is no secret.

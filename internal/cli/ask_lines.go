@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/term"
 
@@ -49,14 +50,23 @@ type reply struct {
 
 // lineByLine asks with plain lines, where ? is a request for help if there is any, and writes no escape byte: for terminals that are not to be drawn on.
 type lineByLine struct {
-	p     *printer
-	in    *lines
-	stdin io.Reader
+	p         *printer
+	in        *lines
+	stdin     io.Reader
+	interrupt func() // what Ctrl-C does while the terminal makes no signal of it
 }
 
-// ask shows a question and waits for one answer or for the context. A read that nobody answers stays
-// behind until the process ends, soon after.
+// ask shows a question and waits for one answer or for the context.
 func (l *lineByLine) ask(ctx context.Context, title string, read func() (string, error)) (string, error) {
+	text, err := l.wait(ctx, title, read)
+	if err != nil {
+		l.p.raw("\n") // the question stands there without an end
+	}
+	return text, err
+}
+
+// wait is ask without a line break. A read that nobody answers stays behind until the process ends, soon after.
+func (l *lineByLine) wait(ctx context.Context, title string, read func() (string, error)) (string, error) {
 	if ctx.Err() != nil {
 		return "", context.Cause(ctx)
 	}
@@ -68,11 +78,9 @@ func (l *lineByLine) ask(ctx context.Context, title string, read func() (string,
 	}()
 	select {
 	case <-ctx.Done():
-		l.p.raw("\n")
 		return "", context.Cause(ctx)
 	case g := <-got:
 		if g.err != nil {
-			l.p.raw("\n")
 			return "", noAnswer(g.err)
 		}
 		return g.text, nil
@@ -122,28 +130,66 @@ func (l *lineByLine) one(ctx context.Context, q question) (string, error) {
 	return l.ask(ctx, q.label, l.in.next)
 }
 
-// hidden asks for a line with the terminal's echo off.
+// hidden asks for a line that is not shown. The terminal is raw meanwhile: one that only leaves out the echo cannot be
+// told the end of input from a line that is not there yet.
 func (l *lineByLine) hidden(ctx context.Context, label string) (string, error) {
 	f, ok := l.stdin.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return "", fault.New(fault.Usage, "there is no terminal to ask for a secret on")
 	}
-	fd := int(f.Fd())
-	before, err := term.GetState(fd)
+	before, err := term.MakeRaw(int(f.Fd()))
 	if err != nil {
 		return "", fault.New(fault.Usage, "the terminal cannot hide what is typed").Because(err)
 	}
-	text, err := l.ask(ctx, label, func() (string, error) {
-		t, err := term.ReadPassword(fd)
-		return string(t), err
-	})
-	if err != nil {
-		_ = term.Restore(fd, before) // the read that was given up would leave the echo off
-		return "", err
-	}
+	text, err := l.wait(ctx, label, func() (string, error) { return unseen(f) })
+	_ = term.Restore(int(f.Fd()), before)
 	l.p.raw("\n")
-	return text, nil
+	if errors.Is(err, errCtrlC) {
+		l.interrupt()
+		<-ctx.Done()
+		return "", context.Cause(ctx)
+	}
+	return text, err
 }
+
+var errCtrlC = errors.New("interrupted at the keyboard")
+
+// unseen reads a line from a raw terminal, byte by byte, with the keys that every terminal has for correcting one.
+func unseen(r io.Reader) (string, error) {
+	var text []byte
+	one := make([]byte, 1)
+	for len(text) <= maxLine {
+		if n, err := r.Read(one); n == 0 {
+			return "", errors.Join(err, io.EOF)
+		}
+		switch one[0] {
+		case '\r', '\n':
+			return string(text), nil
+		case ctrlC:
+			return "", errCtrlC
+		case ctrlD:
+			if len(text) == 0 {
+				return "", io.EOF
+			}
+		case ctrlU:
+			text = text[:0]
+		case '\b', del:
+			_, size := utf8.DecodeLastRune(text)
+			text = text[:len(text)-size]
+		default:
+			text = append(text, one[0])
+		}
+	}
+	return "", errTooLong
+}
+
+// What the keys send.
+const (
+	ctrlC = 'C' - '@'
+	ctrlD = 'D' - '@'
+	ctrlU = 'U' - '@'
+	del   = 0x7f
+)
 
 func (l *lineByLine) choose(ctx context.Context, q question, options []string) (int, error) {
 	q.judge = func(text string) error {

@@ -2,10 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
-	"maps"
-	"reflect"
-	"slices"
 	"strings"
 
 	"zaentrum.io/zae/internal/apitype"
@@ -29,9 +25,8 @@ type change struct {
 	wrote     bool  // something was written, or may have been
 	installed bool  // the install was accepted
 	asking    bool  // the install was sent
-	refused   bool  // the last plan shown cannot be installed
 
-	chartChanged bool // another chart or version than the one that ran is installed
+	planned *apitype.AddonChart // as it was planned last; nil before that
 }
 
 // planFault is a plan that cannot be installed.
@@ -76,13 +71,15 @@ func (ch *change) through(ctx context.Context, first func(context.Context) (*cli
 	if err == nil {
 		err = ch.decide(ctx)
 	}
-	if err != nil && ch.wrote && !ch.installed {
+	switch {
+	case err == nil:
+		return ch.after(ctx)
+	case !ch.wrote:
+		return ch.untouched(err)
+	case !ch.installed:
 		ch.settle(ctx)
 	}
-	if err != nil {
-		return err
-	}
-	return ch.after(ctx)
+	return err
 }
 
 // decide shows the plan and installs it, or says why not. A plan that is made anew meanwhile, because the content
@@ -95,10 +92,12 @@ func (ch *change) decide(ctx context.Context) error {
 			return err
 		}
 		v := newPlanView(&got.Doc, ch.before, ch.given)
+		ch.planned = &got.Doc
 		ch.show(v)
-		ch.chartChanged = ch.before != nil && got.Doc.Chart != ch.before.Chart
+		if err := ch.given.astray(v.schema, "nothing was installed"); err != nil {
+			return err
+		}
 		refusal := v.refusal()
-		ch.refused = refusal != nil
 		switch {
 		case refusal == nil && moved && ch.flags.yes:
 			return ch.notAsShown()
@@ -136,8 +135,8 @@ func (ch *change) show(v *planView) {
 		to = ch.a.err
 	}
 	v.print(to)
-	for _, slip := range v.slips() {
-		ch.a.err.printf("note: %s\n", slip)
+	for _, note := range ch.given.notes(v.schema) {
+		ch.a.err.printf("note: %s\n", note)
 	}
 }
 
@@ -253,175 +252,6 @@ func (ch *change) after(ctx context.Context) error {
 	return nil
 }
 
-// tellUndo says how to undo what was installed, as far as one command can.
-func (ch *change) tellUndo() {
-	if ch.before == nil || ch.before.LastAppliedChart == nil {
-		ch.a.err.printf("to undo it: zae addon remove %s\n", ch.name)
-		return
-	}
-	args := []string{"zae addon upgrade", ch.name}
-	if ch.chartChanged {
-		was := ch.before.LastAppliedChart
-		args = append(args, "--chart", was.Ref)
-		if was.Version != "" {
-			args = append(args, "--version", was.Version)
-		}
-	}
-	if ch.given != nil {
-		for _, path := range leaves(ch.given.values, nil) {
-			was, there := values.Get(ch.before.Values, strings.Split(path, "."))
-			if !there {
-				return // no flag takes a value out again
-			}
-			text, err := json.Marshal(was)
-			if err != nil || len(text) > 200 {
-				return
-			}
-			args = append(args, "--set", quoted(path+"="+string(text)))
-		}
-	}
-	if len(args) > 2 {
-		ch.a.err.printf("to undo it: %s\n", strings.Join(args, " "))
-	}
-}
-
-// quoted is a word as a shell takes it.
-func quoted(word string) string {
-	if !strings.ContainsFunc(word, func(r rune) bool {
-		return !strings.ContainsRune("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-+=./:,@", r)
-	}) {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-}
-
-// settle leaves things as they were before, as far as that can be done, and says what it did. It works
-// on after an interruption, for a bounded time.
-func (ch *change) settle(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ch.a.pace.undo)
-	defer cancel()
-	now, err := ch.c.Get(ctx, ch.name)
-	if ch.before == nil {
-		ch.leave(now, err)
-		return
-	}
-	if err != nil {
-		ch.a.err.printf("could not put %s back: %s\n", ch.name, err)
-		ch.tellLook()
-		return
-	}
-	done, err := ch.putBack(ctx, &now.Doc)
-	switch {
-	case err != nil:
-		ch.a.err.printf("could not put %s back: %s\n", ch.name, err)
-		ch.tellLook()
-	case done:
-		ch.a.err.printf("%s was put back to %s; nothing was installed\n", ch.name, beforeText(ch.before))
-	}
-}
-
-// leave says what became of an addon that was new.
-func (ch *change) leave(now *client.Answer[apitype.AddonChart], err error) {
-	switch {
-	case fault.CodeOf(err) == fault.NotFound:
-		ch.a.err.printf("%s was not created\n", ch.name)
-	case err != nil:
-		ch.a.err.printf("%s may have been created\n", ch.name)
-		ch.tellLook()
-	case !now.Doc.Suspended:
-		ch.a.err.printf("%s is being installed\n", ch.name)
-		ch.tellLook()
-	default:
-		stays, way := "stays planned", "to install it: zae addon install "
-		if ch.refused {
-			stays, way = "stays as it was asked for", "to change it: zae addon upgrade "
-		}
-		ch.a.err.printf("%s %s, and nothing of it runs\n", ch.name, stays)
-		ch.a.err.printf("%s%s; to drop it: zae addon remove %s\n", way, ch.name, ch.name)
-	}
-}
-
-func (ch *change) tellLook() {
-	ch.a.err.printf("to see what there is: zae addon status %s\n", ch.name)
-}
-
-// putBack restores chart, values, secret references and suspension as they were read before the first write, unless somebody
-// else changed the addon since. It tells whether it wrote.
-func (ch *change) putBack(ctx context.Context, now *apitype.AddonChart) (bool, error) {
-	switch {
-	case now.Generation == ch.before.Generation && now.Suspended == ch.before.Suspended:
-		return false, nil // our write did not happen, or changed nothing
-	case ch.asking && !now.Suspended:
-		ch.a.err.printf("the install was accepted: %s is being installed\n", ch.name)
-		ch.tellLook()
-		return false, nil
-	case ch.own == 0 && now.Generation == ch.before.Generation+1 && now.Suspended:
-		// Not known to be ours, but one step on and suspended, as our write would have left it.
-	case now.Generation != ch.own:
-		ch.a.err.printf("%s was changed by somebody else meanwhile, and is left as it is\n", ch.name)
-		ch.tellLook()
-		return false, nil
-	}
-	_, err := ch.c.Patch(ctx, ch.name, restore(now, ch.before))
-	return err == nil, err
-}
-
-// restore is the patch that leads from what is now to what was before.
-func restore(now, before *apitype.AddonChart) apitype.PatchRequest {
-	suspended := before.Suspended
-	patch := apitype.PatchRequest{Suspend: &suspended}
-	if now.Chart != before.Chart {
-		c := before.Chart
-		patch.Chart, patch.Digest = &c.Ref, &c.Digest
-		if c.Version != "" || now.Chart.Version != "" {
-			patch.Version = &c.Version
-		}
-	}
-	if len(now.Values)+len(before.Values) > 0 && !reflect.DeepEqual(now.Values, before.Values) {
-		tree := before.Values
-		if tree == nil {
-			tree = map[string]any{}
-		}
-		patch.Values = &tree
-	}
-	// Secret inputs go back by reference: no write ever changes a values Secret, so the one that was read before
-	// still holds what it held.
-	for _, path := range slices.Sorted(maps.Keys(now.SecretRefs)) {
-		was, ok := before.SecretRefs[path]
-		switch {
-		case !ok:
-			patch.ClearSecrets = append(patch.ClearSecrets, path)
-		case was != now.SecretRefs[path]:
-			patch.SecretRefs = with(patch.SecretRefs, path, was)
-		}
-	}
-	for path, was := range before.SecretRefs {
-		if _, ok := now.SecretRefs[path]; !ok {
-			patch.SecretRefs = with(patch.SecretRefs, path, was)
-		}
-	}
-	return patch
-}
-
-func with(refs map[string]apitype.SecretRef, path string, ref apitype.SecretRef) map[string]apitype.SecretRef {
-	if refs == nil {
-		refs = map[string]apitype.SecretRef{}
-	}
-	refs[path] = ref
-	return refs
-}
-
-func beforeText(before *apitype.AddonChart) string {
-	text := strings.Join(nonEmpty(before.Chart.Version), " ")
-	if text == "" {
-		text = "the chart it had"
-	}
-	if before.Suspended {
-		text += ", suspended"
-	}
-	return text
-}
-
 // existing reads an addon; nil when there is none of that name.
 func existing(ctx context.Context, c *client.Client, name string) (*apitype.AddonChart, error) {
 	got, err := c.Get(ctx, name)
@@ -432,11 +262,4 @@ func existing(ctx context.Context, c *client.Client, name string) (*apitype.Addo
 		return nil, err
 	}
 	return &got.Doc, nil
-}
-
-func (g *given) secretsOrNil() map[string]string {
-	if g == nil {
-		return nil
-	}
-	return g.secrets
 }

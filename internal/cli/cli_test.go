@@ -267,9 +267,9 @@ func FuzzPlanView(f *testing.F) {
 		}
 		var out bytes.Buffer
 		p := &printer{w: &out, hidden: new(redactor), width: max(0, width%500)}
-		v := newPlanView(&doc, &doc, &given{values: doc.Values})
+		v := newPlanView(&doc, &doc, &given{values: doc.Values, set: doc.Values, filed: doc.Values})
 		v.print(p)
-		_, _ = v.refusal(), v.slips()
+		_, _ = v.refusal(), v.given.notes(v.schema)
 		if strings.ContainsFunc(out.String(), func(r rune) bool { return r != '\n' && steers(r) }) {
 			t.Fatalf("%q", out.String())
 		}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -134,6 +135,12 @@ func (p *fakePortal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "unavailable":
 		problem(w, fault.Unavailable, "chart addons are not available: the cluster has no ZaentrumAddon resource")
 		return
+	case "unput": // whoever wrote is no admin any more when it is to be put back
+		if r.Method == "PATCH" {
+			p.mu.Lock()
+			p.mode = "forbidden@PATCH"
+			p.mu.Unlock()
+		}
 	case "forbidden":
 		problem(w, fault.Forbidden, "the token has no admin role")
 		return
@@ -193,9 +200,16 @@ func (p *fakePortal) route(w http.ResponseWriter, r *http.Request, body []byte) 
 	}
 }
 
+// understand reads a body without making other numbers of those in it.
+func understand(body []byte, req any) error {
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.UseNumber()
+	return dec.Decode(req)
+}
+
 func (p *fakePortal) create(w http.ResponseWriter, body []byte) {
 	var req apitype.CreateRequest
-	if err := json.Unmarshal(body, &req); err != nil {
+	if err := understand(body, &req); err != nil {
 		problem(w, fault.Malformed, "not understood")
 		return
 	}
@@ -222,10 +236,11 @@ func (p *fakePortal) create(w http.ResponseWriter, body []byte) {
 
 func (p *fakePortal) patch(w http.ResponseWriter, one *fakeAddon, body []byte) {
 	var req apitype.PatchRequest
-	if err := json.Unmarshal(body, &req); err != nil {
+	if err := understand(body, &req); err != nil {
 		problem(w, fault.Malformed, "not understood")
 		return
 	}
+	before := one.asked()
 	if req.Chart != nil {
 		one.Chart.Ref, one.Chart.Digest = *req.Chart, ""
 	}
@@ -245,8 +260,16 @@ func (p *fakePortal) patch(w http.ResponseWriter, one *fakeAddon, body []byte) {
 		one.Suspended = *req.Suspend
 	}
 	one.secrets(req.SecretValues, req.SecretRefs, req.ClearSecrets)
-	one.changed()
+	if len(req.SecretValues) > 0 || one.asked() != before {
+		one.changed()
+	}
 	written(w, one)
+}
+
+// asked is all that is asked for: what makes a generation.
+func (a *fakeAddon) asked() string {
+	text, _ := json.Marshal([]any{a.Chart, a.Values, a.Suspended, a.SecretRefs})
+	return string(text)
 }
 
 func (p *fakePortal) install(w http.ResponseWriter, r *http.Request, one *fakeAddon) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -15,7 +16,6 @@ import (
 	"zaentrum.io/zae/api/v1alpha1"
 	"zaentrum.io/zae/internal/apitype"
 	"zaentrum.io/zae/internal/fault"
-	"zaentrum.io/zae/internal/inputs"
 	"zaentrum.io/zae/internal/values"
 )
 
@@ -28,16 +28,28 @@ const safeWays = "=@FILE, =env:NAME or =- for stdin"
 // givenFlags are the flags that set inputs, as typed.
 type givenFlags struct {
 	values, set   []string
+	unset         []string
 	secrets, refs []string
 	clear         []string
 }
 
-func (g *givenFlags) register(flags *pflag.FlagSet, change bool) {
+// registerInputs adds the flags that every command with inputs has.
+func (g *givenFlags) registerInputs(flags *pflag.FlagSet) {
 	flags.StringArrayVarP(&g.values, "values", "f", nil, "values from a YAML or JSON `FILE`, - for stdin; may be repeated, later files win")
-	flags.StringArrayVar(&g.set, "set", nil, "set `PATH=VALUE`: JSON when it parses as JSON, else text; wins over --values")
+	flags.StringArrayVar(&g.set, "set", nil, "set `PATH=VALUE`, such as worker.replicas=2: JSON when it parses as JSON, else text; wins over --values")
 	flags.StringArrayVar(&g.secrets, "set-secret", nil, "set the secret input `PATH`: asked for unseen, or PATH"+safeWays)
+}
+
+func (g *givenFlags) registerUnset(flags *pflag.FlagSet, from string) {
+	flags.StringArrayVar(&g.unset, "unset", nil, "take `PATH` out of "+from+"; --set comes after it")
+}
+
+// register adds the flags of commands that give inputs to an instance, and of those that change what it has.
+func (g *givenFlags) register(flags *pflag.FlagSet, change bool) {
+	g.registerInputs(flags)
 	flags.StringArrayVar(&g.refs, "secret-ref", nil, "read the secret input `PATH=SECRET[/KEY]` from a kept values Secret")
 	if change {
+		g.registerUnset(flags, "the values the addon has")
 		flags.StringArrayVar(&g.clear, "clear-secret", nil, "clear the secret input `PATH`")
 	}
 }
@@ -53,6 +65,7 @@ type source struct {
 type asked struct {
 	files   []string
 	set     []assignment
+	unset   [][]string
 	secrets []source
 	refs    map[string]apitype.SecretRef
 	clear   []string
@@ -66,7 +79,7 @@ type assignment struct {
 
 // nothing tells whether no input is given at all.
 func (a *asked) nothing() bool {
-	return len(a.files)+len(a.set)+len(a.secrets)+len(a.refs)+len(a.clear) == 0
+	return len(a.files)+len(a.set)+len(a.unset)+len(a.secrets)+len(a.refs)+len(a.clear) == 0
 }
 
 // understand checks everything that can be checked without reading anything.
@@ -84,6 +97,16 @@ func (g *givenFlags) understand() (*asked, error) {
 			return nil, err
 		}
 		out.set = append(out.set, a)
+	}
+	for _, text := range g.unset {
+		path, err := inputPath("--unset", text)
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(out.set, func(a assignment) bool { return slices.Equal(a.path, path) }) {
+			return nil, fault.New(fault.Usage, "%s is given by --unset and by --set", text).WithHint("give it once")
+		}
+		out.unset = append(out.unset, path)
 	}
 	owner := map[string]string{} // a path may be given by one of the secret flags, once
 	claim := func(flag, path string) error {
@@ -214,7 +237,10 @@ func parseRef(text string) (string, apitype.SecretRef, error) {
 
 // given is what the flags give, read.
 type given struct {
-	values  map[string]any // nil when neither --values nor --set is given
+	values  map[string]any // of --values and --set together; nil when neither is given
+	filed   map[string]any // of --values alone
+	set     map[string]any // of --set alone
+	unset   [][]string
 	secrets map[string]string
 	refs    map[string]apitype.SecretRef
 	clear   []string
@@ -222,20 +248,15 @@ type given struct {
 
 // read reads files, variables, standard input and the person, in this order.
 func (a *app) read(ctx context.Context, ask *asked) (*given, error) {
-	g := &given{secrets: map[string]string{}, refs: ask.refs, clear: ask.clear}
+	g := &given{secrets: map[string]string{}, refs: ask.refs, clear: ask.clear, unset: ask.unset}
 	for _, name := range ask.files {
 		doc, err := a.valuesFile(name)
 		if err != nil {
 			return nil, err
 		}
-		g.values = overlay(g.values, doc)
+		g.filed = overlay(g.filed, doc)
 	}
-	for _, s := range ask.set {
-		if g.values == nil {
-			g.values = map[string]any{}
-		}
-		values.Set(g.values, s.path, s.value)
-	}
+	g.layer(ask.set)
 	for _, s := range ask.secrets {
 		if _, also := values.Get(g.values, strings.Split(s.path, ".")); also {
 			return nil, fault.New(fault.Usage, "%s is given by --set-secret and by --values", s.path).
@@ -252,13 +273,53 @@ func (a *app) read(ctx context.Context, ask *asked) (*given, error) {
 	return g, nil
 }
 
+// layer lays what --set gives over what --values do.
+func (g *given) layer(set []assignment) {
+	if g.filed != nil {
+		g.values = values.CloneTree(g.filed)
+	}
+	for _, s := range set {
+		for _, tree := range []*map[string]any{&g.values, &g.set} {
+			if *tree == nil {
+				*tree = map[string]any{}
+			}
+			values.Set(*tree, s.path, values.Clone(s.value))
+		}
+	}
+}
+
+// without is a copy of a tree without what --unset names. What is not there cannot be meant.
+func (g *given) without(tree map[string]any, whose string) (map[string]any, error) {
+	out := values.CloneTree(tree)
+	for _, path := range g.unset {
+		if values.Delete(out, path) {
+			continue
+		}
+		dotted := values.JoinPath(path)
+		refusal := fault.New(fault.Usage, "--unset %s: that is not among %s; nothing was sent", dotted, whose)
+		var known []string
+		for _, p := range leafPaths(out, nil) {
+			known = append(known, values.JoinPath(p))
+		}
+		switch near := nearPath(dotted, known); {
+		case near != "":
+			return nil, refusal.WithHint("did you mean %s?", near)
+		case len(known) == 0:
+			return nil, refusal.WithHint("there are none")
+		default:
+			return nil, refusal.WithHint("there are %s", some(known))
+		}
+	}
+	return out, nil
+}
+
 // noPlainSecrets refuses values that hold a secret input, when the plan of the addon as it is tells which inputs
 // of this chart are secret. For a chart that is not planned yet, the plan will say it.
 func (g *given) noPlainSecrets(before *apitype.AddonChart, ref string) error {
-	if before == nil || before.Plan == nil || before.Chart.Ref != ref || !before.PlanCurrent() {
+	if before == nil || before.Chart.Ref != ref {
 		return nil
 	}
-	schema, _ := inputs.Describe([]byte(before.Plan.ValuesSchema)) // of one that cannot be read, the plan says so
+	schema := plannedSchema(before)
 	found := schema.PlainSecrets(g.values)
 	if len(found) == 0 {
 		return nil

@@ -64,7 +64,7 @@ func valuesRows(m *markdown, v *planView) [][]string {
 		for _, in := range v.inputs {
 			if !shown[in.Path] && (in.Path == place || v.missing(in) && strings.HasPrefix(in.Path, place+".")) {
 				shown[in.Path] = true
-				ways = append(ways, m.code(howToGive(in)))
+				ways = append(ways, m.code(v.howToGive(in)))
 			}
 		}
 		return []string{m.code(text), orDash(strings.Join(ways, "<br>"))}

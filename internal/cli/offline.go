@@ -96,9 +96,8 @@ func (o *offlineFlags) register(flags *pflag.FlagSet) {
 	o.chart.register(flags)
 	flags.StringVar(&o.name, "name", "", "name of the addon; by default the chart's")
 	flags.StringVar(&o.platform, "platform", "", "the platform, a `FILE` with one Zaentrum document; by default one in namespace zaentrum with every default")
-	flags.StringArrayVarP(&o.given.values, "values", "f", nil, "values from a YAML or JSON `FILE`, - for stdin; may be repeated, later files win")
-	flags.StringArrayVar(&o.given.set, "set", nil, "set `PATH=VALUE`: JSON when it parses as JSON, else text; wins over --values")
-	flags.StringArrayVar(&o.given.secrets, "set-secret", nil, "set the secret input `PATH`: asked for unseen, or PATH"+safeWays)
+	o.given.registerInputs(flags)
+	o.given.registerUnset(flags, "what --values give")
 }
 
 // bench is where charts are worked on as the operator does, without a cluster. Close it.
@@ -131,6 +130,13 @@ func (a *app) newBench(ctx context.Context, o *offlineFlags) (*bench, error) {
 	g, err := a.read(ctx, asked)
 	if err != nil {
 		return nil, err
+	}
+	if len(g.unset) > 0 {
+		if g.filed, err = g.without(g.filed, "what --values give"); err != nil {
+			return nil, err
+		}
+		g.values, g.set = nil, nil
+		g.layer(asked.set)
 	}
 	for _, secret := range g.secrets {
 		a.err.hidden.addForms(secret)
@@ -197,6 +203,7 @@ type offlineChart struct {
 	*bench
 	archive *chart.Archive
 	facts   *worker.Chart
+	schema  *inputs.Schema // nil when it cannot be used
 	engine  *engine.Engine
 	request engine.Request
 	// placeholders are the paths of generated inputs that a placeholder stands for; known once it was checked.
@@ -230,6 +237,12 @@ func (b *bench) open(ctx context.Context, arg string) (*offlineChart, error) {
 		return nil, err
 	}
 	c := &offlineChart{bench: b, archive: found, facts: facts}
+	if facts.SchemaError == "" {
+		c.schema, _ = inputs.Describe(facts.Schema) // the worker has read it
+	}
+	if err := b.given.astray(c.schema, "nothing was rendered"); err != nil {
+		return nil, err
+	}
 	c.engine = &engine.Engine{Fetch: held{found}, Worker: b.pool}
 	name := b.flags.name
 	if name == "" {

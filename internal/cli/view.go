@@ -20,6 +20,9 @@ type planView struct {
 	doc    *apitype.AddonChart
 	before *apitype.AddonChart // nil for a new addon
 	given  *given
+	text   []byte         // of the schema
+	schema *inputs.Schema // nil when it is not known
+	judged *inputs.Schema // compiled, once it is needed
 	inputs []inputs.Input
 	// chartValues tells that the inputs' defaults are what the chart's values.yaml has, and not what its schema
 	// suggests.
@@ -28,10 +31,11 @@ type planView struct {
 
 func newPlanView(doc, before *apitype.AddonChart, g *given) *planView {
 	v := &planView{doc: doc, before: before, given: g}
-	if doc.Plan != nil && doc.Plan.ValuesSchema != "" {
-		// A schema that cannot be read is a values error of the plan; there is nothing to add to it here.
-		if s, err := inputs.Describe([]byte(doc.Plan.ValuesSchema)); err == nil {
-			v.inputs = s.Inputs()
+	// Without one in the plan, the chart has none, or one that cannot be read, which is a values error.
+	if doc.Plan != nil && (doc.Plan.ValuesSchema != "" || !doc.Plan.Blocked()) {
+		v.text = []byte(doc.Plan.ValuesSchema)
+		if s, err := inputs.Describe(v.text); err == nil {
+			v.schema, v.inputs = s, s.Inputs()
 		}
 	}
 	return v
@@ -292,7 +296,7 @@ func (v *planView) printInputs(p *printer) {
 func (v *planView) secretState(in inputs.Input) any {
 	set := slices.Contains(v.doc.SecretKeys, in.Path)
 	_, plain := values.Get(v.doc.Values, strings.Split(in.Path, "."))
-	_, now := v.given.secretsOrNil()[in.Path]
+	now := v.given != nil && v.given.secrets[in.Path] != ""
 	switch {
 	case set && now:
 		return "set now"
@@ -331,6 +335,8 @@ func (v *planView) plainState(in inputs.Input) any {
 	now, given := values.Get(v.doc.Values, path)
 	text := "not set"
 	switch {
+	case slices.Contains(v.doc.SecretKeys, in.Path):
+		text = "set, from a Secret"
 	case given:
 		text = shown(now)
 		if in.Default != nil && v.chartValues {
@@ -416,25 +422,6 @@ func (v *planView) onlyMissing() bool {
 	return true
 }
 
-// howToGive are the flags that give an input.
-func howToGive(in inputs.Input) string {
-	if in.Secret {
-		return "give --set-secret " + in.Path + " (prompt), " + safeWays
-	}
-	what := in.Type
-	if len(in.Enum) > 0 {
-		var all []string
-		for _, e := range in.Enum {
-			all = append(all, shownValue(e))
-		}
-		what = strings.Join(all, "|")
-	}
-	if what == "" {
-		what = "VALUE"
-	}
-	return "give --set " + in.Path + "=" + what
-}
-
 // refusal says why a plan cannot be installed, all of it, with the ways out. It is nil when it can.
 func (v *planView) refusal() error {
 	plan := v.doc.Plan
@@ -465,45 +452,9 @@ func (v *planView) refusal() error {
 				continue
 			}
 			shown[in.Path] = true
-			lines = append(lines, detail{what: "  " + howToGive(in)})
+			lines = append(lines, detail{what: "  " + v.howToGive(in)})
 		}
 	}
 	n := len(plan.Violations) + len(plan.ValuesErrors)
 	return &detailed{fault: planFault("the plan is refused (%d)", n), lines: lines}
-}
-
-// slips are given values that are no input of the chart while nearly one is.
-func (v *planView) slips() []string {
-	if v.given == nil || len(v.inputs) == 0 {
-		return nil
-	}
-	var known []string
-	for _, in := range v.inputs {
-		known = append(known, in.Path)
-	}
-	var out []string
-	for _, path := range leaves(v.given.values, nil) {
-		if slices.ContainsFunc(known, func(k string) bool { return k == path || strings.HasPrefix(path, k+".") }) {
-			continue
-		}
-		if near := nearest(path, known); near != "" {
-			out = append(out, fmt.Sprintf("%s is no input of the chart; did you mean %s?", path, near))
-		}
-	}
-	return out
-}
-
-// leaves are the dotted paths of everything in a tree that is no object, sorted.
-func leaves(tree map[string]any, at []string) []string {
-	var out []string
-	for k, v := range tree {
-		path := append(slices.Clone(at), k)
-		if below, ok := v.(map[string]any); ok && len(below) > 0 {
-			out = append(out, leaves(below, path)...)
-			continue
-		}
-		out = append(out, values.JoinPath(path))
-	}
-	slices.Sort(out)
-	return out
 }
