@@ -24,6 +24,11 @@ type Finding struct {
 	First bool `json:"first,omitempty"`
 	// Renders is how many sets of values show it; 0 for what shows whatever the values are.
 	Renders int `json:"renders,omitempty"`
+
+	// placed tells that the place is where a marked render says it is, and source is the template that renders the
+	// object then, which may call another one.
+	placed bool
+	source string
 }
 
 // key is what makes two findings one.
@@ -83,6 +88,21 @@ func (f *found) add(one Finding, row int) {
 	if rows := f.rows[key]; len(rows) == 0 || rows[len(rows)-1] != row {
 		f.rows[key] = append(rows, row)
 	}
+}
+
+// replace changes a finding that is there.
+func (f *found) replace(i int, one Finding) {
+	was, key := f.list[i].key(), one.key()
+	f.list[i] = one
+	if was == key {
+		return
+	}
+	rows := append(f.rows[key], f.rows[was]...)
+	slices.Sort(rows)
+	f.rows[key] = slices.Compact(rows)
+	f.index[key] = i
+	delete(f.rows, was)
+	delete(f.index, was)
 }
 
 // sorted are the findings by file and place, each fault once, with what it shows with.

@@ -30,7 +30,7 @@ func exceptions(src Source, text map[string]string, f *found) []Finding {
 	for _, e := range list {
 		used := false
 		for _, one := range f.list {
-			if one.Rule == e.rule && (e.file == "" || e.file == one.File) {
+			if one.Rule == e.rule && (e.file == "" || e.file == one.File || e.file == one.source) {
 				f.ignored[one.key()] = true
 				used = true
 			}

@@ -100,6 +100,12 @@ func Check(ctx context.Context, src Source, o Options) (*Report, error) {
 	if err := l.run(ctx); err != nil {
 		return nil, err
 	}
+	if l.space != nil {
+		if err := l.originate(ctx); err != nil {
+			return nil, err
+		}
+	}
+	l.realFiles()
 	l.finish()
 	return out, nil
 }
@@ -125,6 +131,7 @@ type linter struct {
 	chart *worker.Chart
 	space *space
 	rows  []row
+	base  int // the first row that renders
 	all   int
 	skip  int // rows that the schema refuses
 	more  int
@@ -147,7 +154,7 @@ func (l *linter) run(ctx context.Context) error {
 			if f.Hint != "" {
 				one.Fix = f.Hint
 			}
-			l.f.add(one, static)
+			l.f.add(l.unreadableAt(one), static)
 		default:
 			return err
 		}
@@ -232,7 +239,11 @@ func (l *linter) render(ctx context.Context, s *subject) error {
 		}
 		if result == nil {
 			if i == 0 && len(g.missing) > 0 {
-				l.f.add(Finding{Rule: "not-rendered", File: schemaFile, Message: "no value could be made up for " + strings.Join(g.missing, ", ")}, static)
+				at := l.inSchema(g.missing[0])
+				l.f.add(Finding{
+					Rule: "not-rendered", File: schemaFile, Line: at.line, Column: at.column, Path: g.missing[0],
+					Message: "no value could be made up for " + strings.Join(g.missing, ", "),
+				}, static)
 			}
 			continue
 		}
@@ -240,7 +251,7 @@ func (l *linter) render(ctx context.Context, s *subject) error {
 		l.judgeObjects(result.Objects, g, platform, i)
 		l.guard(result.Objects, false, i, platform)
 		if base == nil {
-			base, baseGiven = result, g
+			base, baseGiven, l.base = result, g, i
 		}
 	}
 	if base == nil {
@@ -327,8 +338,10 @@ func (l *linter) refused(problems []string) {
 		made = append(made, problem)
 	}
 	if len(made) > 0 {
+		path, _, _ := strings.Cut(made[0], ": ")
+		at := l.inSchema(path)
 		l.f.add(Finding{
-			Rule: "not-rendered", File: l.schemaOrChart(),
+			Rule: "not-rendered", File: l.schemaOrChart(), Line: at.line, Column: at.column,
 			Message: "the schema refuses the values that were made up: " + strings.Join(made[:min(len(made), 3)], "; "),
 		}, static)
 	}
@@ -409,8 +422,11 @@ func (l *linter) warnings(all []string, number int) {
 		if i := strings.LastIndex(text, " ("); i >= 0 && strings.HasSuffix(text, ")") {
 			one.File, one.Message = text[i+2:len(text)-1], text[:i]
 		}
-		if object, _, ok := strings.Cut(one.Message, " "); ok && strings.Contains(object, "/") {
+		if object, rest, ok := strings.Cut(one.Message, " "); ok && strings.Contains(object, "/") {
 			one.Object = strings.TrimSuffix(object, ":")
+			if path, ok := strings.CutSuffix(rest, " differs each time it is rendered"); ok && object == one.Object {
+				one.Path = path
+			}
 		}
 		l.f.add(one, number)
 	}
@@ -435,7 +451,8 @@ func (l *linter) helm(ctx context.Context, g given, platform map[string]any) err
 		return err
 	}
 	for _, h := range all {
-		l.f.add(Finding{Rule: "helm-lint", Severity: Severity(h.Severity), File: h.File, Message: h.What}, static)
+		at := l.helmPlace(h.File, h.What)
+		l.f.add(Finding{Rule: "helm-lint", Severity: Severity(h.Severity), File: h.File, Line: at.line, Column: at.column, Message: h.What}, static)
 	}
 	return nil
 }

@@ -22,10 +22,15 @@ func (l *linter) guard(set manifest.Set, notRendered bool, number int, platform 
 			continue // worse: told as service-without-pods
 		}
 		one := Finding{Rule: g.Rule, Severity: severityOf(g.Level), File: g.Source, Path: g.Path, Message: g.What}
-		if g.Kind != guard.ChartKind {
-			one.Object = g.Kind + "/" + g.Name
-		}
 		at := l.locate(g.Source, g.Path)
+		switch {
+		case g.Kind != guard.ChartKind:
+			one.Object = g.Kind + "/" + g.Name
+		case l.text[g.Path] != "": // a file that may not be there
+			one.File = g.Path
+		default:
+			at = l.inYAML(chartFile, chartRules[g.Rule]...)
+		}
 		one.Line, one.Column = at.line, at.column
 		l.f.add(one, number)
 	}

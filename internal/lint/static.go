@@ -36,7 +36,8 @@ const maxInputPath = 250
 // judge finds what needs no rendering.
 func (s *subject) judge() {
 	if chart.CheckName(strings.ToLower(s.chart.Name)) != nil {
-		s.add(Finding{Rule: "addon-name", File: chartFile, Message: "the chart's name is no name of an addon"}, position{})
+		at := newYAMLDoc([]byte(s.files[chartFile])).place([]string{"name"})
+		s.add(Finding{Rule: "addon-name", File: chartFile, Message: "the chart's name is no name of an addon"}, at)
 	}
 	s.yaml11()
 	if s.facts.SchemaError != "" {
@@ -66,7 +67,7 @@ func (s *subject) add(one Finding, at position) {
 
 func (s *subject) placeOf(in inputs.Input) position {
 	if in.Unaddressable {
-		return position{}
+		return s.document.place(s.document.named(s.document.root, in.Path))
 	}
 	return s.document.place(s.document.property(strings.Split(in.Path, ".")))
 }
@@ -87,7 +88,7 @@ func (s *subject) schemaWarnings() {
 		}
 		at := s.document.place(s.document.pointer(w.Place))
 		if !strings.HasPrefix(w.Place, "#") {
-			at = s.document.place(s.document.property(strings.Split(w.Place, ".")))
+			at = s.document.place(s.document.named(s.document.root, w.Place))
 		}
 		s.add(Finding{Rule: rule, File: schemaFile, Path: w.Place, Message: w.What, Fix: w.Fix}, at)
 	}
@@ -241,7 +242,7 @@ func platformKeys() map[string]any {
 // read looks for values that are read and are nowhere.
 func (s *subject) read() {
 	platform := platformKeys()
-	plain := false
+	var first *read // of a value that somebody could be asked for
 	for _, r := range s.reads.list {
 		if len(r.path) == 0 || r.inner {
 			continue
@@ -258,14 +259,16 @@ func (s *subject) read() {
 		if s.elsewhere(r.path) {
 			continue
 		}
-		plain = true
+		if first == nil {
+			first = &r
+		}
 		if !s.declares(r.path) && !within(s.chart.Defaults, r.path) {
 			finding.Rule, finding.Message = "undeclared-value", dotted+": neither the schema nor values.yaml has it"
 			s.add(finding, r.at)
 		}
 	}
-	if plain && s.facts.Schema == nil {
-		s.add(Finding{Rule: "no-schema", File: valuesFile, Message: "templates read values and there is no values.schema.json"}, position{})
+	if first != nil && s.facts.Schema == nil {
+		s.add(Finding{Rule: "no-schema", File: first.file, Message: "templates read values and there is no values.schema.json"}, first.at)
 	}
 }
 

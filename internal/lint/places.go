@@ -1,0 +1,140 @@
+package lint
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"zaentrum.io/zae/api/v1alpha1"
+	"zaentrum.io/zae/internal/chart"
+)
+
+// Where in a chart's files findings are that no rendered object shows.
+
+// inYAML is where a key of a YAML file stands, or the nearest one around it.
+func (l *linter) inYAML(file string, keys ...string) position {
+	return newYAMLDoc([]byte(l.text[file])).place(keys)
+}
+
+// chartRules are the keys of Chart.yaml that guardrails about the chart look at.
+var chartRules = map[string][]string{
+	"chart-api-version": {"apiVersion"},
+	"chart-type":        {"type"},
+	"chart-addon":       {"annotations", v1alpha1.ChartAnnotationAddon},
+	"chart-primary":     {"annotations", v1alpha1.ChartAnnotationPrimary},
+	"primary-service":   {"annotations", v1alpha1.ChartAnnotationPrimary},
+}
+
+// helmKeys are the keys of Chart.yaml, or of an object, that findings of Helm's lint are about, by how these begin.
+var helmKeys = []struct{ begins, key string }{
+	{"the chart", "name"},
+	{"apiVersion", "apiVersion"},
+	{"version", "version"},
+	{"appVersion", "appVersion"},
+	{"an entry of maintainers", "maintainers"},
+	{"a maintainer", "maintainers"},
+	{"an entry of sources", "sources"},
+	{"icon", "icon"},
+	{"type", "type"},
+	{"dependencies", "dependencies"},
+	{"two dependencies", "dependencies"},
+	{"charts/", "dependencies"},
+	{"an object's name", "name"},
+	{"an object is of an API version", "apiVersion"},
+	{"a workload has no selector", "spec"},
+}
+
+// helmWords are what findings of Helm's lint find in a template in so many words.
+var helmWords = []struct{ begins, word string }{
+	{".Release.Time", ".Release.Time"},
+	{"crd-install", "crd-install"},
+	{"helm.sh/resource-policy", "helm.sh/resource-policy"},
+}
+
+// helmPlace is where a finding of Helm's lint is, which names files only.
+func (l *linter) helmPlace(file, what string) position {
+	text := l.text[file]
+	for _, w := range helmWords {
+		if i := strings.Index(text, w.word); strings.HasPrefix(what, w.begins) && i >= 0 {
+			return positionAt(text, i)
+		}
+	}
+	for _, k := range helmKeys {
+		switch {
+		case !strings.HasPrefix(what, k.begins):
+		case file == chartFile:
+			return l.inYAML(file, k.key)
+		default:
+			return l.locate(file, k.key)
+		}
+	}
+	if strings.Contains(what, "starts with an indent") {
+		if indent := firstIndent.FindStringIndex(text); indent != nil {
+			return positionAt(text, indent[0])
+		}
+	}
+	return position{}
+}
+
+var firstIndent = regexp.MustCompile(`(?m)^[ \t]+\S`)
+
+// inSchema is where an input is declared, if it is.
+func (l *linter) inSchema(path string) position {
+	doc := newSchemaDoc(l.chart.Schema)
+	return doc.place(doc.named(doc.root, path))
+}
+
+// named finds a property by its dotted path, also where names have dots in them.
+func (s *schemaDoc) named(n *jsonNode, path string) *jsonNode {
+	for _, at := range s.around(n) {
+		properties := at.fields["properties"]
+		if properties == nil {
+			continue
+		}
+		for _, name := range properties.keys {
+			rest, begins := strings.CutPrefix(path, name)
+			if !begins {
+				continue
+			}
+			if rest == "" {
+				return properties.fields[name]
+			}
+			if below, ok := strings.CutPrefix(rest, "."); ok {
+				if found := s.named(properties.fields[name], below); found != nil {
+					return found
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// How faults of loading name a place: the directories of bundled charts, a file, and a line or a key.
+var (
+	loadFile = regexp.MustCompile(`^chart: (?:([^: ]+): )?([A-Za-z0-9_.-]+\.(?:yaml|json|tgz)): (?:line ([0-9]+): )?`)
+	loadKey  = regexp.MustCompile(`chart\.metadata\.([A-Za-z]+)|: ([A-Za-z]+): `)
+)
+
+// unreadableAt gives a finding of a chart that cannot be loaded its place, as far as the fault names one.
+func (l *linter) unreadableAt(one Finding) Finding {
+	m := loadFile.FindStringSubmatch(one.Message)
+	if m == nil {
+		return one
+	}
+	one.File = path.Join(m[1], m[2])
+	one.Line, _ = strconv.Atoi(m[3])
+	files, err := chart.Files(l.src.Archive)
+	i := slices.IndexFunc(files, func(f chart.File) bool { return f.Name == one.File })
+	if err != nil || i < 0 || one.Line > 0 {
+		return one
+	}
+	for _, key := range loadKey.FindAllStringSubmatch(one.Message, -1) {
+		at := newYAMLDoc(files[i].Data).place([]string{key[1] + key[2]})
+		if at.line > 0 {
+			one.Line, one.Column = at.line, at.column
+		}
+	}
+	return one
+}
