@@ -23,8 +23,8 @@ type Options struct {
 	Program string
 	// Max is how many processes work at the same time, 2 by default. Who comes later waits its turn.
 	Max int
-	// Idle is how long a process without work is kept, 11 minutes by default: longer than two looks at an
-	// addon are apart.
+	// Idle is how long a process without work is kept, a minute by default: an addon of which nothing changes
+	// is not rendered, and a process that is not needed need not be there.
 	Idle   time.Duration
 	Limits Limits
 	// Now is the clock by which refusals age; nil is time.Now.
@@ -33,7 +33,7 @@ type Options struct {
 
 const (
 	defaultMax  = 2
-	defaultIdle = 11 * time.Minute
+	defaultIdle = time.Minute
 
 	// maxKnown and maxKnownBytes bound what is remembered of charts and of jobs, each.
 	maxKnown      = 1024

@@ -9,7 +9,6 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"zaentrum.io/zae/internal/chart"
@@ -35,7 +34,6 @@ func Serve(args []string, in io.Reader, out io.Writer) int {
 	debug.SetMemoryLimit(limits.Memory / 4 * 3)
 	confine(limits.Memory)
 	s := &server{limits: limits, out: out}
-	go s.watch()
 	// Requests are read ahead, so that the end of the input ends a job that is under way.
 	requests := make(chan *request)
 	go func() {
@@ -75,20 +73,19 @@ type server struct {
 	limits Limits
 	out    io.Writer
 	charts charts
-	// until is the processor time at which the job under way is over its bound; 0 when there is none.
-	until atomic.Int64
 }
 
 // answer does one job. It is false when the answer could not be sent.
 func (s *server) answer(q *request) bool {
-	s.until.Store(int64(processorTime() + s.limits.CPU))
+	done := make(chan struct{})
+	go s.watch(processorTime()+s.limits.CPU, done)
 	r := s.do(q)
 	r.Spent = inUse() > s.limits.Memory/3
 	frame, err := encode(r)
 	if err != nil {
 		frame, err = encode(&response{Result: &Result{ValuesErrors: []string{"the templates render more than can be handed over"}}})
 	}
-	s.until.Store(0)
+	close(done)
 	if err != nil {
 		return false
 	}
@@ -123,14 +120,18 @@ func (s *server) do(q *request) *response {
 // pulse is how often the watchdog looks.
 const pulse = 10 * time.Millisecond
 
-// watch ends the process when a job is over its bounds: nothing in a template can be asked to stop.
-func (s *server) watch() {
-	for range time.Tick(pulse) {
-		until := s.until.Load()
-		if until == 0 {
-			continue
+// watch ends the process when the job under way needs more than until of processor time, or too much memory, before it
+// is done: nothing in a template can be asked to stop. A worker without a job sleeps.
+func (s *server) watch(until time.Duration, done <-chan struct{}) {
+	ticker := time.NewTicker(pulse)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-ticker.C:
 		}
-		if int64(processorTime()) > until {
+		if processorTime() > until {
 			os.Exit(exitCPU)
 		}
 		if inUse() > s.limits.Memory {
