@@ -5,6 +5,8 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"maps"
+	"slices"
 
 	"zaentrum.io/zae/api/v1alpha1"
 	"zaentrum.io/zae/internal/manifest"
@@ -159,14 +161,19 @@ func foldStringData(tree map[string]any) {
 	}
 }
 
-// digest is of the tree's canonical JSON. A Secret's data is left out: it would be a hash of a secret that
-// everybody with a look at the object's metadata could test guesses against.
+// digest is of the tree's canonical JSON. Of a Secret's data only the keys are in it: with the data it would be a
+// hash of a secret that everybody with a look at the object's metadata could test guesses against.
 func digest(tree map[string]any) string {
 	if isSecret(tree) {
 		rest := make(map[string]any, len(tree))
 		for k, v := range tree {
 			if k != "data" && k != "stringData" {
 				rest[k] = v
+			}
+		}
+		for _, k := range []string{"data", "stringData"} {
+			if m, ok := tree[k].(map[string]any); ok {
+				rest[k] = slices.Sorted(maps.Keys(m))
 			}
 		}
 		tree = rest

@@ -111,7 +111,8 @@ func TestDigest(t *testing.T) {
 		text string
 		same bool
 	}{
-		"leaves a Secret's data out": {`{apiVersion: v1, kind: Secret, metadata: {name: a}, data: {k: Yg==, l: YQ==}}`, true},
+		"leaves a Secret's data out": {`{apiVersion: v1, kind: Secret, metadata: {name: a}, data: {k: Yg==}}`, true},
+		"covers a Secret's keys":     {`{apiVersion: v1, kind: Secret, metadata: {name: a}, data: {k: YQ==, l: YQ==}}`, false},
 		"leaves stringData out":      {`{apiVersion: v1, kind: Secret, metadata: {name: a}, stringData: {k: b}}`, true},
 		"covers a Secret's type":     {`{apiVersion: v1, kind: Secret, metadata: {name: a}, type: kubernetes.io/tls, data: {k: YQ==}}`, false},
 		"covers a Secret's labels":   {`{apiVersion: v1, kind: Secret, metadata: {name: a, labels: {a: b}}, data: {k: YQ==}}`, false},

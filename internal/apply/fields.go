@@ -98,10 +98,7 @@ func (d *differ) keyed(path, list string, a, b []any) bool {
 }
 
 func (d *differ) note(path string) {
-	if len(path) > maxPath {
-		path = strings.ToValidUTF8(path[:maxPath], "") + "…"
-	}
-	d.paths = append(d.paths, path)
+	d.paths = append(d.paths, shortened(path))
 }
 
 // mergeKeys are the lists that the API server merges by key, and their keys; ports are a case of their own.

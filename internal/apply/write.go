@@ -17,6 +17,10 @@ import (
 type Report struct {
 	// Applied were created or changed.
 	Applied []manifest.ID
+	// Created are those of Applied that there were none of.
+	Created []manifest.ID
+	// Drifted are those of Applied that somebody had changed.
+	Drifted []Drift
 	// Unchanged were as wanted: no request was made for them.
 	Unchanged []manifest.ID
 	// Rerun are Jobs that were deleted because they changed; they are created once they are gone.
@@ -81,6 +85,10 @@ func (c *Cluster) unfit(o Owner, want manifest.Object) string {
 func (c *Cluster) perform(ctx context.Context, o Owner, steps []step, r *Report, live map[manifest.ID]*unstructured.Unstructured) error {
 	for _, s := range steps {
 		id := s.want.ID()
+		var drifted *Drift
+		if s.live != nil {
+			drifted = c.drift(s.want, s.live)
+		}
 		var written *unstructured.Unstructured
 		var err error
 		if !s.rerun {
@@ -107,9 +115,19 @@ func (c *Cluster) perform(ctx context.Context, o Owner, steps []step, r *Report,
 		}
 		c.recent.put(o.UID, id, write{object: written})
 		live[id] = written.DeepCopy()
-		r.Applied = append(r.Applied, id)
+		r.wrote(id, drifted, s.live == nil)
 	}
 	return nil
+}
+
+func (r *Report) wrote(id manifest.ID, drifted *Drift, created bool) {
+	r.Applied = append(r.Applied, id)
+	if created {
+		r.Created = append(r.Created, id)
+	}
+	if drifted != nil {
+		r.Drifted = append(r.Drifted, *drifted)
+	}
 }
 
 // absentVersion is a resource version that no object has: the stores that API servers use count from 1 and

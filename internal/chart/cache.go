@@ -32,6 +32,8 @@ type store interface {
 	putBlob(digest string, data []byte)
 	getRecords(id string) []record
 	putRecords(id string, recs []record)
+	// held is how many archives there are and their size, as of the last change, and how many had to go.
+	held() (archives, bytes, evicted int64)
 }
 
 func newStore(dir string, bytes int64, now func() time.Time) (store, error) {
@@ -128,6 +130,12 @@ func (m *memory) putBlob(digest string, data []byte) {
 	m.blobs.put(digest, data, int64(len(data)))
 }
 
+func (m *memory) held() (archives, bytes, evicted int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return int64(m.blobs.order.Len()), m.blobs.weight, m.blobs.evicted
+}
+
 func (m *memory) getRecords(id string) []record {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -145,6 +153,7 @@ func (m *memory) putRecords(id string, recs []record) {
 // for use by several goroutines.
 type lru[T any] struct {
 	bound, weight int64
+	evicted       int64      // for others
 	order         *list.List // of *lruItem[T], used last in front
 	items         map[string]*list.Element
 }
@@ -176,6 +185,7 @@ func (l *lru[T]) put(key string, value T, weight int64) {
 	l.weight += weight
 	for l.weight > l.bound && l.order.Len() > 1 {
 		l.drop(l.order.Back())
+		l.evicted++
 	}
 }
 

@@ -64,6 +64,9 @@ func TestStores(t *testing.T) {
 			if _, ok := s.getBlob(digestOf(big)); !ok {
 				t.Error("the archive that was just fetched must stay, however big")
 			}
+			if n, size, gone := s.held(); n != 1 || size != 1000 || gone != 3 {
+				t.Errorf("holds %d archives of %d bytes, and %d had to go; want one of 1000, and 3", n, size, gone)
+			}
 			recs := []record{{Archive: da, Manifest: db, ETag: `"x"`, LastModified: "y"}}
 			s.putRecords("id", recs)
 			if d := cmp.Diff(recs, s.getRecords("id")); d != "" {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -22,6 +23,8 @@ type disk struct {
 	bytes int64
 	now   func() time.Time
 	mu    sync.Mutex // one eviction at a time
+
+	archives, size, evicted atomic.Int64 // after the last one
 }
 
 const (
@@ -149,18 +152,27 @@ func (d *disk) evict(keep string) {
 	for _, b := range blobs {
 		total += b.size
 	}
+	left := int64(len(blobs))
 	for _, b := range blobs {
 		if total <= d.bytes {
 			break
 		}
 		if b.name != keep && os.Remove(filepath.Join(d.dir, b.name)) == nil {
 			total -= b.size
+			left--
+			d.evicted.Add(1)
 		}
 	}
+	d.archives.Store(left)
+	d.size.Store(total)
 	refs := d.list(refsDir)
 	for _, ref := range refs[:max(0, len(refs)-maxRecordLists)] {
 		_ = os.Remove(filepath.Join(d.dir, ref.name))
 	}
+}
+
+func (d *disk) held() (archives, bytes, evicted int64) {
+	return d.archives.Load(), d.size.Load(), d.evicted.Load()
 }
 
 type cachedFile struct {

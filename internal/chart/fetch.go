@@ -80,6 +80,7 @@ type Fetcher struct {
 	cache   *cache
 	parsed  *parsedCache
 	timeout time.Duration
+	stats   counts
 	// base is what fetches run under: one serves several callers, so it cannot end with one of them.
 	base context.Context
 	stop context.CancelFunc
@@ -179,7 +180,9 @@ func (f *Fetcher) join(w wish) (*flight, error) {
 	f.running.Go(func() {
 		ctx, cancel := context.WithTimeout(f.base, f.timeout)
 		defer cancel()
-		fl.archive, fl.err = f.fetch(f.courier.retries.within(ctx, f.timeout), w)
+		var how origin
+		fl.archive, how, fl.err = f.fetch(f.courier.retries.within(ctx, f.timeout), w)
+		f.stats.count(how, fl.archive)
 		f.mu.Lock()
 		delete(f.flights, key)
 		f.mu.Unlock()
@@ -230,7 +233,7 @@ func (w wish) String() string {
 	return w.ref.String() + " " + w.version
 }
 
-func (f *Fetcher) fetch(ctx context.Context, w wish) (*Archive, error) {
+func (f *Fetcher) fetch(ctx context.Context, w wish) (*Archive, origin, error) {
 	known := f.cache.known(w.key())
 	if w.digest != "" {
 		for i, r := range known {
@@ -239,33 +242,39 @@ func (f *Fetcher) fetch(ctx context.Context, w wish) (*Archive, error) {
 					if i >= maxRecords/2 { // near the front nothing is forgotten soon
 						f.cache.use(w.key(), r)
 					}
-					return f.archive(data, r.Archive), nil
+					return f.archive(data, r.Archive), cached, nil
 				}
 			}
 		}
 	}
-	var data []byte
-	var rec record
+	var g got
 	var err error
 	if w.ref.Scheme == SchemeOCI {
-		data, rec, err = f.fetchOCI(ctx, w, known)
+		g, err = f.fetchOCI(ctx, w, known)
 	} else {
-		data, rec, err = f.fetchHTTPS(ctx, w, known)
+		g, err = f.fetchHTTPS(ctx, w, known)
 	}
 	if err != nil {
 		fl, outage := f.explain(w, err)
 		if outage && w.digest == "" {
 			if a := f.atHand(known, fl); a != nil {
-				return a, nil
+				return a, stale, nil
 			}
 		}
-		return nil, fl
+		return nil, failed, fl
 	}
-	if w.digest != "" && !rec.matches(w.digest) {
-		return nil, mismatch(w, rec)
+	if w.digest != "" && !g.record.matches(w.digest) {
+		return nil, failed, mismatch(w, g.record)
 	}
-	f.cache.remember(w.key(), rec)
-	return f.archive(data, rec.Archive), nil
+	f.cache.remember(w.key(), g.record)
+	return f.archive(g.data, g.record.Archive), g.origin, nil
+}
+
+// got is what a registry or server was asked for.
+type got struct {
+	data   []byte
+	record record
+	origin origin
 }
 
 // atHand is the last archive fetched under the same reference and version, for when the registry fails.

@@ -15,10 +15,10 @@ const userAgent = "zae"
 
 // fetchHTTPS returns the archive behind a link. When the last one fetched is at hand, the server is asked
 // whether it changed.
-func (f *Fetcher) fetchHTTPS(ctx context.Context, w wish, known []record) ([]byte, record, error) {
+func (f *Fetcher) fetchHTTPS(ctx context.Context, w wish, known []record) (got, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.ref.url(), nil)
 	if err != nil {
-		return nil, record{}, badReference("is not a valid URL")
+		return got{}, badReference("is not a valid URL")
 	}
 	req.Header.Set("User-Agent", userAgent)
 	req.Header.Set("Accept", "*/*")
@@ -34,21 +34,21 @@ func (f *Fetcher) fetchHTTPS(ctx context.Context, w wish, known []record) ([]byt
 	}
 	resp, err := f.courier.client.Do(req)
 	if err != nil {
-		return nil, record{}, err
+		return got{}, err
 	}
 	defer func() { _ = resp.Body.Close() }() // it is only read from
 	switch {
 	case resp.StatusCode == http.StatusNotModified && conditional:
-		return data, last, nil
+		return got{data, last, revalidated}, nil
 	case resp.StatusCode != http.StatusOK:
-		return nil, record{}, &statusError{resp.StatusCode}
+		return got{}, &statusError{resp.StatusCode}
 	}
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
-		return nil, record{}, err
+		return got{}, err
 	}
 	if len(body) == 0 {
-		return nil, record{}, fault.New(fault.Chart, "chart %s: the archive is empty", w).WithHint("check that the link leads to a packed chart")
+		return got{}, fault.New(fault.Chart, "chart %s: the archive is empty", w).WithHint("check that the link leads to a packed chart")
 	}
 	rec := record{
 		Archive:      digestOf(body),
@@ -58,7 +58,7 @@ func (f *Fetcher) fetchHTTPS(ctx context.Context, w wish, known []record) ([]byt
 	if w.digest == "" || rec.matches(w.digest) {
 		f.cache.keep(rec.Archive, body)
 	}
-	return body, rec, nil
+	return got{body, rec, downloaded}, nil
 }
 
 // isNetwork tells whether a request failed on its way, as opposed to being answered oddly.

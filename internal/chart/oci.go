@@ -22,10 +22,10 @@ const chartMediaType = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 
 // fetchOCI returns the archive behind a tag. When the tag still names a manifest whose archive is at hand,
 // nothing but the manifest's head is asked for.
-func (f *Fetcher) fetchOCI(ctx context.Context, w wish, known []record) ([]byte, record, error) {
+func (f *Fetcher) fetchOCI(ctx context.Context, w wish, known []record) (got, error) {
 	repo, err := f.repository(w.ref)
 	if err != nil {
-		return nil, record{}, err
+		return got{}, err
 	}
 	puller, err := remote.NewPuller(
 		remote.WithAuth(authn.Anonymous), // never the credentials of our surroundings
@@ -35,7 +35,7 @@ func (f *Fetcher) fetchOCI(ctx context.Context, w wish, known []record) ([]byte,
 		remote.WithRetryStatusCodes(),
 	)
 	if err != nil {
-		return nil, record{}, err
+		return got{}, err
 	}
 	tag := repo.Tag(tagOf(w.version))
 
@@ -43,40 +43,40 @@ func (f *Fetcher) fetchOCI(ctx context.Context, w wish, known []record) ([]byte,
 		head, err := puller.Head(ctx, tag)
 		switch {
 		case err == nil && head.Digest.String() == rec.Manifest:
-			return data, rec, nil
+			return got{data, rec, revalidated}, nil
 		case err == nil:
 		default:
 			// Some registries answer a HEAD oddly; then the manifest itself decides.
 			if _, outage := f.explain(w, err); outage && (statusOf(err) != 0 || ctx.Err() != nil || isNetwork(err)) {
-				return nil, record{}, err
+				return got{}, err
 			}
 		}
 	}
 
 	desc, err := puller.Get(ctx, tag)
 	if err != nil {
-		return nil, record{}, err
+		return got{}, err
 	}
 	layer, err := chartLayer(w, desc.Manifest)
 	if err != nil {
-		return nil, record{}, err
+		return got{}, err
 	}
 	rec := record{Archive: layer.Digest.String(), Manifest: digestOf(desc.Manifest)}
 	if w.digest != "" && !rec.matches(w.digest) {
-		return nil, record{}, mismatch(w, rec) // without downloading what would be thrown away
+		return got{}, mismatch(w, rec) // without downloading what would be thrown away
 	}
 	if data, ok := f.cache.blob(rec.Archive); ok {
-		return data, rec, nil
+		return got{data, rec, revalidated}, nil
 	}
 	data, err := pull(ctx, puller, repo.Digest(rec.Archive))
 	if err != nil {
-		return nil, record{}, err
+		return got{}, err
 	}
-	if got := digestOf(data); got != rec.Archive {
-		return nil, record{}, registryFault(w, "sent other content than its manifest names").WithHint("push the chart again")
+	if sum := digestOf(data); sum != rec.Archive {
+		return got{}, registryFault(w, "sent other content than its manifest names").WithHint("push the chart again")
 	}
 	f.cache.keep(rec.Archive, data)
-	return data, rec, nil
+	return got{data, rec, downloaded}, nil
 }
 
 // repository is the reference as the registry client has it. A host without a dot is a host here, not a

@@ -90,6 +90,27 @@ func TestATagIsRevalidatedWithoutDownloading(t *testing.T) {
 	mustFetch(t, f, src, two) // a registry without HEAD
 }
 
+func TestFetchesAreCountedByWhatCameOfThem(t *testing.T) {
+	reg := newRegistry(t, false)
+	one := example(t, "one")
+	reg.push("example", "1.2.0", one)
+	f := fetcher(t, FetcherOptions{CacheDir: t.TempDir()}, reg.server)
+	src := reg.source("example", "1.2.0", "")
+	mustFetch(t, f, src, one)
+	mustFetch(t, f, src, one)
+	mustFetch(t, f, reg.source("example", "1.2.0", digestOf(one)), one)
+	if _, err := f.Fetch(t.Context(), reg.source("example", "9.9.9", "")); err == nil {
+		t.Fatal("a version that is not there was fetched")
+	}
+	reg.Close()
+	mustFetch(t, f, src, one)
+	size := int64(len(one))
+	want := Stats{Cached: 1, Revalidated: 1, Downloaded: 1, Stale: 1, Failed: 1, DownloadedBytes: size, Archives: 1, Bytes: size}
+	if d := cmp.Diff(want, f.Stats()); d != "" {
+		t.Error(d)
+	}
+}
+
 func TestDigests(t *testing.T) {
 	reg := newRegistry(t, false)
 	one, two := example(t, "one"), example(t, "two")

@@ -30,7 +30,7 @@ func (e *Engine) Converge(ctx context.Context, r Request, owner apply.Owner) (*C
 	}
 	out := &Converged{Previewed: previewed, Live: previewed.Observed.Owned}
 	if !previewed.Blocked() && !previewed.Calm {
-		if err := e.converge(ctx, owner, out); err != nil {
+		if err := e.converge(ctx, r, owner, out); err != nil {
 			return nil, err
 		}
 	}
@@ -38,9 +38,15 @@ func (e *Engine) Converge(ctx context.Context, r Request, owner apply.Owner) (*C
 	return out, nil
 }
 
-func (e *Engine) converge(ctx context.Context, owner apply.Owner, out *Converged) error {
+func (e *Engine) converge(ctx context.Context, r Request, owner apply.Owner, out *Converged) error {
 	var err error
-	if out.Report, err = e.Cluster.Apply(ctx, owner, out.Rehearsal); err != nil {
+	end := e.step(ctx, StepApply)
+	out.Report, err = e.Cluster.Apply(ctx, owner, out.Rehearsal)
+	end(err)
+	if r.Did != nil {
+		r.Did(out.Report)
+	}
+	if err != nil {
 		return err
 	}
 	if len(out.Report.Refused) > 0 {
@@ -50,7 +56,10 @@ func (e *Engine) converge(ctx context.Context, owner apply.Owner, out *Converged
 	if !out.Report.Complete() {
 		return nil
 	}
-	if out.Pruned, err = e.Cluster.Prune(ctx, owner, out.Wanted.IDs(), out.Observed); err != nil {
+	end = e.step(ctx, StepPrune)
+	out.Pruned, err = e.Cluster.Prune(ctx, owner, out.Wanted.IDs(), out.Observed)
+	end(err)
+	if err != nil {
 		return err
 	}
 	out.Applied = true

@@ -52,6 +52,8 @@ type Request struct {
 	// Calm tells of what was found whether to leave the objects as they are for now, and only look at them.
 	// May be nil.
 	Calm func(*Checked) bool
+	// Did is told what was applied, also when an error ended it half way. May be nil.
+	Did func(apply.Report)
 }
 
 // Checked is the outcome of Check.
@@ -111,6 +113,32 @@ type Engine struct {
 	Fetch   Fetcher
 	Worker  Worker
 	Cluster *apply.Cluster
+	// Watch is told of each step when it begins; what it answers is called when the step ends. May be nil.
+	Watch func(context.Context, Step) (end func(error))
+}
+
+// Step is a part of the work, by the name under which its time is measured. Fetching is not among them: it may be
+// shared, and go on when the engine does not wait for it any more, so that a Fetcher measures it.
+type Step string
+
+// The steps.
+const (
+	StepInspect  Step = "inspect"  // load the chart and read its schema, in a worker
+	StepRender   Step = "render"   // merge and validate values, and render, in a worker
+	StepObserve  Step = "observe"  // read what the cluster has
+	StepRehearse Step = "rehearse" // ask in dry runs
+	StepApply    Step = "apply"
+	StepPrune    Step = "prune"
+)
+
+// Steps are all steps, in order.
+var Steps = []Step{StepInspect, StepRender, StepObserve, StepRehearse, StepApply, StepPrune}
+
+func (e *Engine) step(ctx context.Context, s Step) (end func(error)) {
+	if e.Watch == nil {
+		return func(error) {}
+	}
+	return e.Watch(ctx, s)
 }
 
 // Check fetches the chart and finds everything that is wrong with it and with its values. It needs no
@@ -125,7 +153,9 @@ func (e *Engine) Check(ctx context.Context, r Request) (*Checked, error) {
 	if err != nil {
 		return nil, err
 	}
+	end := e.step(ctx, StepInspect)
 	c, err := e.Worker.Inspect(ctx, archive)
+	end(err)
 	if err != nil {
 		return nil, unreadable(r.Chart, err)
 	}
@@ -136,10 +166,12 @@ func (e *Engine) Check(ctx context.Context, r Request) (*Checked, error) {
 	if err != nil {
 		return nil, err
 	}
+	end = e.step(ctx, StepRender)
 	result, err := e.Worker.Render(ctx, archive, worker.Job{
 		Name: r.Name, Namespace: r.Namespace, Spec: r.Spec, From: r.From, Generated: generated, Platform: platform,
 		ValidateOnly: len(r.FromErrors) > 0, // what is missing then would be told twice
 	})
+	end(err)
 	var over *worker.Overrun
 	switch {
 	case errors.As(err, &over):

@@ -62,7 +62,10 @@ func (e *Engine) preview(ctx context.Context, r Request, owner apply.Owner, reca
 	}
 	out := &Previewed{Checked: checked}
 	ids := checked.Objects.IDs()
-	if out.Observed, err = e.Cluster.Observe(ctx, owner, ids); err != nil {
+	end := e.step(ctx, StepObserve)
+	out.Observed, err = e.Cluster.Observe(ctx, owner, ids)
+	end(err)
+	if err != nil {
 		return nil, err
 	}
 	if taken := len(out.Observed.Taken); taken > 0 && taken == len(out.Observed.Leaving) && !checked.Blocked() {
@@ -88,7 +91,10 @@ func (e *Engine) preview(ctx context.Context, r Request, owner apply.Owner, reca
 		out.Wanted = nil
 		return out, nil
 	}
-	if out.Rehearsal, err = e.Cluster.Rehearse(ctx, owner, out.Wanted, out.Observed, recall); err != nil {
+	end = e.step(ctx, StepRehearse)
+	out.Rehearsal, err = e.Cluster.Rehearse(ctx, owner, out.Wanted, out.Observed, recall)
+	end(err)
+	if err != nil {
 		return nil, err
 	}
 	for _, refusal := range out.Rehearsal.Refused {

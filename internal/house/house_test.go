@@ -22,12 +22,13 @@ var layers = [][]string{
 	{"cmd/zae"},
 	{"internal/cli"},
 	{"internal/operator", "internal/portal", "internal/lint"},
+	{"internal/telemetry"},
 	{"internal/engine"},
 	{"internal/worker"},
 	{"internal/chart", "internal/render", "internal/apply", "internal/client", "internal/session", "internal/registry"},
 	{"internal/apitype"},
 	{"internal/inputs", "internal/values", "internal/guard", "internal/plan"},
-	{"internal/fault", "internal/manifest", "api/v1alpha1"},
+	{"internal/fault", "internal/manifest", "internal/trace", "api/v1alpha1"},
 	{"web", "deploy", "examples", "internal/initchart"}, // files that are built in
 }
 
@@ -70,6 +71,7 @@ var fences = []struct {
 		"charm.land/huh", "charm.land/lipgloss", "charm.land/bubbletea",
 	}, []string{"internal/cli"}},
 	{[]string{"database/sql", "modernc.org/sqlite", "github.com/pressly/goose"}, []string{"internal/registry"}},
+	{[]string{module + "/internal/telemetry"}, []string{"internal/operator", "internal/portal", "internal/cli"}},
 	{[]string{"github.com/zalando/go-keyring"}, []string{"internal/session"}},
 	{[]string{module + "/internal/cli"}, []string{"cmd/zae"}},
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"maps"
 	"os"
 	"os/exec"
 	"runtime"
@@ -52,6 +53,7 @@ type Pool struct {
 	live   map[*process]bool
 	idle   []*process // the one used last is at the end
 	closed bool
+	counts Stats
 	all    sync.WaitGroup
 
 	inspected memo[*Chart]
@@ -82,7 +84,7 @@ func NewPool(o Options) (*Pool, error) {
 		o.Now = time.Now
 	}
 	o.Limits = o.Limits.withDefaults()
-	return &Pool{o: o, slots: make(chan struct{}, o.Max), live: map[*process]bool{}}, nil
+	return &Pool{o: o, slots: make(chan struct{}, o.Max), live: map[*process]bool{}, counts: Stats{Overruns: map[string]int64{}}}, nil
 }
 
 // thisProgram is the file that runs, also when another one has taken its place in the directory since.
@@ -180,15 +182,26 @@ func (p *Pool) ask(ctx context.Context, a *chart.Archive, q *request, key string
 	if o, ok := p.overruns.get(key); ok && p.o.Now().Sub(o.at) < overrunAge {
 		return nil, o.err
 	}
+	p.counted(func(s *Stats) { s.Waiting++ })
 	select {
 	case p.slots <- struct{}{}:
+		p.counted(func(s *Stats) { s.Waiting--; s.Working++ })
 	case <-ctx.Done():
+		p.counted(func(s *Stats) { s.Waiting-- })
 		return nil, ctx.Err()
 	}
 	defer func() { <-p.slots }()
 	r, err := p.work(ctx, a, q)
 	var over *Overrun
-	if errors.As(err, &over) && !over.Again && key != "" {
+	errors.As(err, &over)
+	p.counted(func(s *Stats) {
+		s.Working--
+		s.Jobs++
+		if over != nil {
+			s.Overruns[over.Bound]++
+		}
+	})
+	if over != nil && !over.Again && key != "" {
 		p.overruns.put(key, overrun{over, p.o.Now()}, 256)
 	}
 	if err == nil && r.Fault != nil {
@@ -240,6 +253,7 @@ func (p *Pool) take(mustBeNew bool) (w *process, fresh bool, err error) {
 		return nil, false, fault.New(fault.Internal, "render worker: it cannot be started").Because(err)
 	}
 	p.live[w] = true
+	p.counts.Started++
 	p.all.Go(func() {
 		<-w.ended
 		p.mu.Lock()
@@ -269,6 +283,36 @@ func (p *Pool) dismiss(w *process) {
 		p.idle = slices.Delete(p.idle, i, i+1)
 		w.end()
 	}
+}
+
+// Stats count what a Pool did since it was made.
+type Stats struct {
+	// Jobs were given to a process and came to an end. What is remembered of former ones is no job.
+	Jobs int64
+	// Overruns are the jobs that needed too much, by bound.
+	Overruns map[string]int64
+	// Started counts processes: one that ends for whatever reason is started anew when it is needed.
+	Started int64
+
+	// Processes is how many there are now, Working how many jobs they do, and Waiting how many jobs wait for a
+	// turn. Max is how many work at the same time.
+	Processes, Working, Waiting, Max int64
+}
+
+// Stats answers at once.
+func (p *Pool) Stats() Stats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.counts
+	s.Overruns = maps.Clone(s.Overruns)
+	s.Processes, s.Max = int64(len(p.live)), int64(p.o.Max)
+	return s
+}
+
+func (p *Pool) counted(change func(*Stats)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change(&p.counts)
 }
 
 func textSize(list []string) int {

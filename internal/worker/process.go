@@ -64,7 +64,7 @@ func (w *process) end() {
 // answer has the process do a job. After an error the process is of no use any more.
 func (w *process) answer(ctx context.Context, a *chart.Archive, q *request, wall time.Duration) (*response, error) {
 	late := time.AfterFunc(wall, func() {
-		w.killed.Store(&Overrun{What: "it took longer than " + wall.String(), Again: true})
+		w.killed.Store(&Overrun{What: "it took longer than " + wall.String(), Bound: boundTime, Again: true})
 		w.end()
 	})
 	defer late.Stop()
@@ -121,7 +121,7 @@ func (w *process) bury() *Overrun {
 	state := w.cmd.ProcessState
 	switch state.ExitCode() {
 	case exitCPU:
-		return &Overrun{What: "it needs more processor time than it may have"}
+		return &Overrun{What: "it needs more processor time than it may have", Bound: boundProcessor}
 	case exitMemory:
 		return tooMuchMemory()
 	case exitGo:
@@ -129,21 +129,21 @@ func (w *process) bury() *Overrun {
 		says := func(what string) bool { return strings.Contains(text, what) }
 		switch {
 		case slices.ContainsFunc(stackWords, says):
-			return &Overrun{What: "it recurses without end"}
+			return &Overrun{What: "it recurses without end", Bound: boundRecursion}
 		case slices.ContainsFunc(memoryWords, says):
 			return tooMuchMemory()
 		}
-		return &Overrun{What: "it crashed the renderer", Again: true}
+		return &Overrun{What: "it crashed the renderer", Bound: boundCrash, Again: true}
 	}
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() && status.Signal() == syscall.SIGKILL {
-		return &Overrun{What: "the renderer was killed by the system, as one that needs too much memory is", Again: true, stray: true}
+		return &Overrun{What: "the renderer was killed by the system, as one that needs too much memory is", Bound: boundKilled, Again: true, stray: true}
 	}
 	return nil
 }
 
 // tooMuchMemory is what a process ends with that holds too much, some of which may be from former jobs.
 func tooMuchMemory() *Overrun {
-	return &Overrun{What: "it needs more memory than it may have", stray: true}
+	return &Overrun{What: "it needs more memory than it may have", Bound: boundMemory, stray: true}
 }
 
 // exitGo is the exit status of a Go program that crashed.

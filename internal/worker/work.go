@@ -71,11 +71,26 @@ type Result struct {
 type Overrun struct {
 	// What it needed too much of, for people.
 	What string
+	// Bound is the same as one word, out of Bounds.
+	Bound string
 	// Again tells that another try may go better: the machine, not the chart, may have been slow.
 	Again bool
 
 	stray bool // something else than the job may have been the end of the process
 }
+
+// Bounds are what a chart can need too much of: the time it took, processor time, memory, depth of recursion; a
+// crash for no known reason; and the system that ended the process.
+var Bounds = []string{boundTime, boundProcessor, boundMemory, boundRecursion, boundCrash, boundKilled}
+
+const (
+	boundTime      = "time"
+	boundProcessor = "processor"
+	boundMemory    = "memory"
+	boundRecursion = "recursion"
+	boundCrash     = "crash"
+	boundKilled    = "killed"
+)
 
 // Error is the finding.
 func (o *Overrun) Error() string { return o.What }

@@ -177,6 +177,9 @@ func TestAnOverrunIsNotTriedAgainAtOnce(t *testing.T) {
 		return time.Since(start)
 	}
 	first, second := cost(), cost()
+	if s := pool.Stats(); s.Overruns["processor"] != 1 || s.Working != 0 || s.Waiting != 0 {
+		t.Errorf("one try was counted as %+v", s)
+	}
 	if second*5 > first {
 		t.Errorf("the second answer took %s, the first %s", second, first)
 	}
@@ -225,6 +228,9 @@ func TestAKilledWorkerIsReplaced(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+	}
+	if s := pool.Stats(); s.Started < 3 || s.Jobs < 4 || len(s.Overruns) != 0 || s.Max != 1 {
+		t.Errorf("three processes were killed between jobs, counted as %+v", s)
 	}
 }
 
