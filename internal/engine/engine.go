@@ -49,6 +49,9 @@ type Request struct {
 	FromErrors []string
 	// Generated is asked for generated inputs that nobody gave a value for.
 	Generated Generator
+	// Verbatim has template errors end with the chart's own words, which may quote any value. The operator never
+	// asks for it.
+	Verbatim bool
 	// Calm tells of what was found whether to leave the objects as they are for now, and only look at them.
 	// May be nil.
 	Calm func(*Checked) bool
@@ -170,6 +173,7 @@ func (e *Engine) Check(ctx context.Context, r Request) (*Checked, error) {
 	result, err := e.Worker.Render(ctx, archive, worker.Job{
 		Name: r.Name, Namespace: r.Namespace, Spec: r.Spec, From: r.From, Generated: generated, Platform: platform,
 		ValidateOnly: len(r.FromErrors) > 0, // what is missing then would be told twice
+		Verbatim:     r.Verbatim,
 	})
 	end(err)
 	var over *worker.Overrun

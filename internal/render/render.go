@@ -38,10 +38,13 @@ type Input struct {
 	// Values are the chart's defaults with everything laid over them: a default that is missing was
 	// deleted. The defaults of bundled charts are added here. They are only read.
 	Values map[string]any
+	// Verbatim has an error of a template end with the chart's own words, which may quote any value: it is for
+	// whoever gave them all, and no secret.
+	Verbatim bool
 }
 
-// Render renders a chart. The strings say where rendering failed, sorted and without any text that a
-// template or a value produced; there is a set only when there are none.
+// Render renders a chart. The strings say where rendering failed, sorted and, unless the input is Verbatim, without any
+// text that a template or a value produced; there is a set only when there are none.
 //
 // Objects come in the order of their files' names and, in a file, of its documents. Lists are expanded;
 // notes, partials and test hooks are left out (decisions §4). When ctx ends, Render returns without waiting
@@ -114,7 +117,10 @@ func givenUp(ctx context.Context) string {
 func texts(in Input, values map[string]any) (*helmchart.Chart, map[string]string, []string) {
 	h := cloneChart(in.Chart.Helm())
 	files, err := execute(h, in.Name, in.Namespace, values)
-	if err != nil {
+	switch {
+	case err != nil && in.Verbatim:
+		return h, nil, []string{verbatim(err, h)}
+	case err != nil:
 		return h, nil, []string{where(err, h)}
 	}
 	size := 0

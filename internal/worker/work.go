@@ -45,6 +45,8 @@ type Job struct {
 	Platform  map[string]any
 	// ValidateOnly leaves rendering out.
 	ValidateOnly bool
+	// Verbatim has template errors end with the chart's own words; see render.Input.
+	Verbatim bool
 	// Texts asks for what the templates render instead of the objects: also where that is no YAML.
 	Texts bool
 }
@@ -191,7 +193,7 @@ func (l *loaded) render(ctx context.Context, j Job, twice bool) *Result {
 	layers := l.layers(j)
 	merged := layers.Merged()
 	out := &Result{Checksum: values.Checksum(merged)}
-	in := render.Input{Chart: l.chart, Name: j.Name, Namespace: j.Namespace, Values: merged}
+	in := render.Input{Chart: l.chart, Name: j.Name, Namespace: j.Namespace, Values: merged, Verbatim: j.Verbatim}
 	if l.schemaErr != nil {
 		out.ValuesErrors = append(out.ValuesErrors, l.schemaErr.Error())
 	} else {
