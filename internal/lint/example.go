@@ -11,3 +11,15 @@ func Example(schema *inputs.Schema, in inputs.Input) (any, bool) {
 	}
 	return m.value(in)
 }
+
+// Other makes up a text for a secret or generated input, which the schema takes and nobody has given. Another salt makes
+// another one. It is false where none is found.
+func Other(schema *inputs.Schema, in inputs.Input, salt string) (string, bool) {
+	m := maker{schema: schema, salt: salt}
+	if in.Generate != "" {
+		return m.generated(in), true
+	}
+	v, _ := m.value(in)
+	text, ok := v.(string)
+	return text, ok
+}
