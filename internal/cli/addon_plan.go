@@ -100,7 +100,7 @@ func (c *offlineChart) view(checked *engine.Checked) *planView {
 		Chart:      apitype.Chart{Ref: c.request.Chart.Ref, Version: p.Chart.Version, Digest: p.Chart.Digest},
 		SecretKeys: slices.Sorted(maps.Keys(c.given.secrets)),
 	}
-	return &planView{doc: doc, given: c.given, text: c.facts.Schema, schema: c.schema, inputs: c.withDefaults(), chartValues: true}
+	return &planView{doc: doc, given: c.given, text: c.facts.Schema, schema: c.schema, inputs: c.withDefaults(), chartValues: true, rendered: c.flags.verbatim}
 }
 
 // withDefaults are the inputs with what the chart's values.yaml has as their defaults, which is what counts; a generated

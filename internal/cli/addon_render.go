@@ -6,13 +6,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"zaentrum.io/zae/internal/fault"
-	"zaentrum.io/zae/internal/manifest"
 )
 
 type renderOptions struct {
@@ -49,16 +46,27 @@ func (a *app) addonRender(ctx context.Context, arg string, o *renderOptions) err
 	if err := a.checkOutput(o); err != nil {
 		return err
 	}
+	o.verbatim = true
 	c, checked, done, err := a.checkedChart(ctx, arg, &o.offlineFlags)
 	if err != nil {
 		return err
 	}
 	defer done()
+	if err := c.words(ctx, checked); err != nil {
+		return err
+	}
 	refusal := explained(c.view(checked).refusal(), checked.Findings)
 	if len(checked.ValuesErrors) > 0 {
 		return refusal
 	}
 	m := &masker{hidden: a.out.hidden, show: o.show}
+	var blind []string
+	if !o.show {
+		if m.twins, blind, err = c.twins(ctx); err != nil {
+			return err
+		}
+		m.blind = len(blind) > 0
+	}
 	text, err := m.documents(c.wanted(checked))
 	if err != nil {
 		return err
@@ -70,8 +78,15 @@ func (a *app) addonRender(ctx context.Context, arg string, o *renderOptions) err
 	if m.secrets > 0 {
 		a.err.printf("note: the data of %s is masked; --show-secrets shows it\n", count(m.secrets, "Secret"))
 	}
-	if m.elsewhere > 0 {
-		a.err.printf("note: %s outside of Secrets had a secret input in it, shown as [secret]\n", count(m.elsewhere, "text"))
+	switch {
+	case m.blind:
+		a.err.printf("note: the chart renders with no other value of %s, so that nothing can be told from it: everything else is masked, too\n", some(blind))
+	case m.elsewhere > 0:
+		verb := "depend"
+		if m.elsewhere == 1 {
+			verb += "s"
+		}
+		a.err.printf("note: %s outside of Secrets %s on a secret input, shown as [secret]\n", count(m.elsewhere, "text"), verb)
 	}
 	return refusal
 }
@@ -131,99 +146,4 @@ func writeWhole(name string, data []byte, mode fs.FileMode) error {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
 	return nil
-}
-
-// mask stands for a value in a Secret. It is not base64, so that what is masked cannot be applied by mistake.
-const mask = "[masked]"
-
-// masker writes objects without secrets, and counts where it found some.
-type masker struct {
-	hidden             *redactor
-	show               bool
-	secrets, elsewhere int
-}
-
-// documents writes a set as YAML documents, each with the template it comes from.
-func (m *masker) documents(set manifest.Set) (string, error) {
-	var out strings.Builder
-	for _, o := range set.Clone() {
-		tree := any(o.Tree)
-		if !m.show {
-			if strings.EqualFold(o.ID().Kind, "Secret") { // whatever its version: what is refused is shown, too
-				m.maskData(o.Tree)
-			}
-			tree = m.hide(tree)
-		}
-		text, err := yamlText(tree)
-		if err != nil {
-			return "", err
-		}
-		out.WriteString("---\n# Source: " + m.hidden.hide(printable(o.Source)) + "\n" + text)
-	}
-	return out.String(), nil
-}
-
-func (m *masker) maskData(tree map[string]any) {
-	found := false
-	for _, field := range []string{"data", "stringData"} {
-		if v, there := tree[field]; there {
-			tree[field] = masked(v)
-			found = true
-		}
-	}
-	if found {
-		m.secrets++
-	}
-}
-
-// masked is a value with its keys, and nothing else of it.
-func masked(v any) any {
-	tree, ok := v.(map[string]any)
-	if !ok {
-		return mask
-	}
-	for k, item := range tree {
-		tree[k] = masked(item)
-	}
-	return tree
-}
-
-// hide takes secrets out of texts, keys and numbers.
-func (m *masker) hide(v any) any {
-	text := func(s string) string {
-		h := m.hidden.hide(s)
-		if h != s {
-			m.elsewhere++
-		}
-		return h
-	}
-	switch v := v.(type) {
-	case string:
-		return text(v)
-	case int64:
-		if s := strconv.FormatInt(v, 10); text(s) != s {
-			return hiddenText
-		}
-		return v
-	case float64:
-		for _, form := range []byte("fg") {
-			if s := strconv.FormatFloat(v, form, -1, 64); text(s) != s {
-				return hiddenText
-			}
-		}
-		return v
-	case []any:
-		for i := range v {
-			v[i] = m.hide(v[i])
-		}
-		return v
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for k, item := range v {
-			out[text(k)] = m.hide(item)
-		}
-		return out
-	default:
-		return v
-	}
 }

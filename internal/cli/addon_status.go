@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -78,11 +79,10 @@ func (a *app) showStatus(doc *apitype.AddonChart) {
 			v.printObjects(a.out)
 		}
 		v.printTold(a.out)
-	}
-	if doc.Plan.Blocked() && doc.PlanCurrent() {
-		a.out.printf("\nthe plan is refused:\n")
-		for _, v := range append(append([]string{}, doc.Plan.Violations...), doc.Plan.ValuesErrors...) {
-			a.out.printf("  %s\n", v)
+		var why *detailed
+		if errors.As(v.refusal(), &why) {
+			a.out.printf("\nthe plan is refused:\n")
+			why.print(a.out)
 		}
 	}
 	if doc.Suspended && doc.Phase == v1alpha1.PhasePlanned {

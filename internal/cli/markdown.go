@@ -67,6 +67,9 @@ func valuesRows(m *markdown, v *planView) [][]string {
 				ways = append(ways, m.code(v.howToGive(in)))
 			}
 		}
+		if words := v.hiddenWords(text); words != "" {
+			ways = append(ways, m.code(words))
+		}
 		return []string{m.code(text), orDash(strings.Join(ways, "<br>"))}
 	})
 }

@@ -90,6 +90,8 @@ type offlineFlags struct {
 	chart          chartFlags
 	given          givenFlags
 	platform, name string
+
+	verbatim bool // a template's error is told with the chart's own words, where no secret is given
 }
 
 func (o *offlineFlags) register(flags *pflag.FlagSet) {
@@ -206,8 +208,8 @@ type offlineChart struct {
 	schema  *inputs.Schema // nil when it cannot be used
 	engine  *engine.Engine
 	request engine.Request
-	// placeholders are the paths of generated inputs that a placeholder stands for; known once it was checked.
-	placeholders []string
+	// placeholders stand for generated inputs, by path; known once it was checked.
+	placeholders map[string]string
 }
 
 // checkChart refuses what can be no chart, before anybody is asked for a secret.
@@ -254,6 +256,7 @@ func (b *bench) open(ctx context.Context, arg string) (*offlineChart, error) {
 		Name: name, Namespace: b.platform.Namespace, Platform: b.platform,
 		Chart: v1alpha1.ChartSource{Ref: shownReference(arg), Version: c.facts.Facts.Version},
 		Spec:  b.given.values, Generated: c.placeholder,
+		Verbatim: b.flags.verbatim && len(b.given.secrets) == 0,
 	}
 	for _, path := range slices.Sorted(maps.Keys(b.given.secrets)) {
 		c.request.From = append(c.request.From, values.From{TargetPath: path, Text: b.given.secrets[path]})
@@ -308,7 +311,6 @@ func (h held) Fetch(context.Context, v1alpha1.ChartSource) (*chart.Archive, erro
 
 // placeholder stands for what the operator would generate: of the same form, no secret, and the same each time.
 func (c *offlineChart) placeholder(_ context.Context, wanted []inputs.Input) (map[string]string, error) {
-	c.placeholders = nil
 	out := make(map[string]string, len(wanted))
 	for _, in := range wanted {
 		sum := sha256.Sum256([]byte("placeholder of zae\x00" + in.Path))
@@ -320,8 +322,8 @@ func (c *offlineChart) placeholder(_ context.Context, wanted []inputs.Input) (ma
 			c.a.err.hidden.addForms(text)
 		}
 		out[in.Path] = text
-		c.placeholders = append(c.placeholders, in.Path)
 	}
+	c.placeholders = maps.Clone(out)
 	return out, nil
 }
 
@@ -332,7 +334,7 @@ func (c *offlineChart) check(ctx context.Context) (*engine.Checked, error) {
 
 // tellPlaceholders says for which inputs something else stands here.
 func (c *offlineChart) tellPlaceholders() {
-	for _, path := range c.placeholders {
+	for _, path := range slices.Sorted(maps.Keys(c.placeholders)) {
 		c.a.err.printf("note: %s is a placeholder here; the operator generates the value\n", path)
 	}
 }

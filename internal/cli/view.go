@@ -24,6 +24,8 @@ type planView struct {
 	schema *inputs.Schema // nil when it is not known
 	judged *inputs.Schema // compiled, once it is needed
 	inputs []inputs.Input
+	// rendered tells that it is shown by zae addon render.
+	rendered bool
 	// chartValues tells that the inputs' defaults are what the chart's values.yaml has, and not what its schema
 	// suggests.
 	chartValues bool
@@ -446,7 +448,7 @@ func (v *planView) refusal() error {
 	shown := map[string]bool{}
 	for _, text := range plan.ValuesErrors {
 		place, _, _ := strings.Cut(text, ": ")
-		lines = append(lines, detail{what: text})
+		lines = append(lines, detail{what: text, fix: v.hiddenWords(text)})
 		for _, in := range v.inputs {
 			if shown[in.Path] || in.Path != place && (!v.missing(in) || !strings.HasPrefix(in.Path, place+".")) {
 				continue
@@ -457,4 +459,21 @@ func (v *planView) refusal() error {
 	}
 	n := len(plan.Violations) + len(plan.ValuesErrors)
 	return &detailed{fault: planFault("the plan is refused (%d)", n), lines: lines}
+}
+
+// hiddenWords says, of an error of a template without the chart's own words, why, and how to see them; empty for other
+// errors.
+func (v *planView) hiddenWords(text string) string {
+	const why = "what the chart says there is hidden, for it may quote "
+	switch {
+	case !isTemplateError(text) || strings.Contains(text, ": "):
+		return ""
+	case v.rendered:
+		return why + "a secret"
+	}
+	args := []string{shownReference(v.doc.Chart.Ref)}
+	if v.doc.Chart.Version != "" && strings.HasPrefix(v.doc.Chart.Ref, "oci://") {
+		args = append(args, "--version", v.doc.Chart.Version)
+	}
+	return why + "values; to see it, with the same inputs: " + commandLine("zae addon render", args...)
 }
