@@ -97,7 +97,7 @@ func (f *found) replace(i int, one Finding) {
 	if was == key {
 		return
 	}
-	rows := append(f.rows[key], f.rows[was]...)
+	rows := slices.Concat(f.rows[key], f.rows[was])
 	slices.Sort(rows)
 	f.rows[key] = slices.Compact(rows)
 	f.index[key] = i

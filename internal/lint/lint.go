@@ -179,7 +179,10 @@ func (l *linter) run(ctx context.Context) error {
 	sources := render.Sources(loaded)
 	s := &subject{
 		facts: l.chart, files: l.text, chart: loaded, document: newSchemaDoc(l.chart.Schema),
-		yaml: newYAMLDoc([]byte(l.text[valuesFile])), reads: readsOf(sources), f: l.f,
+		yaml: newYAMLDoc([]byte(l.text[valuesFile])), defaults: render.Defaults(loaded), reads: readsOf(sources), f: l.f,
+	}
+	for _, path := range render.Switches(loaded) {
+		s.reads.list = append(s.reads.list, read{path: path, file: chartFile, inner: true})
 	}
 	if l.chart.SchemaError == "" {
 		if s.schema, err = inputs.Parse(l.chart.Schema); err != nil {
@@ -200,7 +203,7 @@ func (l *linter) run(ctx context.Context) error {
 		}
 		l.inputsAgainst(s, l.before.schema)
 	}
-	return l.render(ctx, s)
+	return l.render(ctx)
 }
 
 // The platforms that charts are rendered for: one with every default, and one that has nothing in common with it.
@@ -214,7 +217,7 @@ func otherPlatform() map[string]any {
 }
 
 // render renders the chart in all the ways there are room for, and judges what comes out.
-func (l *linter) render(ctx context.Context, s *subject) error {
+func (l *linter) render(ctx context.Context) error {
 	platform := platformKeys()
 	room := max(l.o.MaxRenders-extraRenders, 1)
 	files := l.valueFiles()

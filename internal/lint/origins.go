@@ -28,8 +28,8 @@ func (l *linter) originate(ctx context.Context) error {
 		if m == nil {
 			return nil
 		}
-		marked, err := chart.Repack(l.name(), files)
-		if err != nil { // with marks it may be over a limit
+		marked, tooBig := chart.Repack(l.name(), files)
+		if tooBig != nil {
 			return nil
 		}
 		tried := map[int]bool{}

@@ -24,6 +24,7 @@ type subject struct {
 	schema   *inputs.Schema // nil when there is none or it cannot be used
 	document *schemaDoc
 	yaml     *yamlDoc
+	defaults map[string]any // as templates see them, those of bundled charts too
 	inputs   []inputs.Input
 	groups   []inputs.Group
 	reads    *reads
@@ -170,16 +171,32 @@ func (s *subject) input(in inputs.Input) {
 		}
 	}
 	if in.Default != nil && !in.Secret && in.Generate == "" {
+		if !there { // a bundled chart may have one
+			chartValue, there = values.Get(s.defaults, path)
+			there = there && chartValue != nil
+		}
 		switch {
 		case !there && s.reads.reads(path):
 			finding("default-differs", "the schema has a default, values.yaml has none")
 		case there && !sameValue(in.Default, chartValue):
-			s.add(Finding{Rule: "default-differs", File: valuesFile, Path: in.Path, Message: in.Path + ": the schema has another default"}, s.yaml.place(path))
+			s.differs(in, path)
 		}
 	}
 	if !s.reads.reads(path) {
 		finding("input-unused", "no template reads it")
 	}
+}
+
+// differs tells of another default in values.yaml, or in that of a bundled chart.
+func (s *subject) differs(in inputs.Input, path []string) {
+	if _, own := values.Get(s.chart.Defaults, path); own {
+		s.add(Finding{Rule: "default-differs", File: valuesFile, Path: in.Path, Message: in.Path + ": the schema has another default"}, s.yaml.place(path))
+		return
+	}
+	s.add(Finding{
+		Rule: "default-differs", File: schemaFile, Path: in.Path, Message: in.Path + ": a bundled chart has another default",
+		Fix: "Write the schema's default into values.yaml, or the bundled chart's into the schema.",
+	}, s.placeOf(in))
 }
 
 func sameValue(a, b any) bool {
@@ -262,7 +279,7 @@ func (s *subject) read() {
 		if first == nil {
 			first = &r
 		}
-		if !s.declares(r.path) && !within(s.chart.Defaults, r.path) {
+		if !s.excused(r) && !s.known(r.path) {
 			finding.Rule, finding.Message = "undeclared-value", dotted+": neither the schema nor values.yaml has it"
 			s.add(finding, r.at)
 		}
@@ -270,6 +287,22 @@ func (s *subject) read() {
 	if first != nil && s.facts.Schema == nil {
 		s.add(Finding{Rule: "no-schema", File: first.file, Message: "templates read values and there is no values.schema.json"}, first.at)
 	}
+}
+
+// known tells whether somebody says that there is such a value.
+func (s *subject) known(path []string) bool { return s.declares(path) || within(s.defaults, path) }
+
+// excused tells whether a value need not be known where it is read: the template has made it, or it may come from
+// elsewhere; or the template does without it, and either there is no schema, so that nobody expects more of
+// values.yaml than examples, or the template is a bundled chart's, which has others to serve.
+func (s *subject) excused(r read) bool {
+	if r.made || r.tested && (s.facts.Schema == nil || strings.HasPrefix(r.file, "charts/")) {
+		return true
+	}
+	return slices.ContainsFunc(r.or, func(path []string) bool { return len(path) > 0 && (s.elsewhere(path) || s.known(path)) }) ||
+		slices.ContainsFunc(s.reads.set, func(path []string) bool {
+			return len(path) <= len(r.path) && slices.Equal(path, r.path[:len(path)])
+		})
 }
 
 // within tells whether a tree has something at a path, or takes whatever is there: an empty map, a list.

@@ -76,7 +76,7 @@ func TestPartialsAreReadWhereTheyAreCalled(t *testing.T) {
 func TestBundledChartsReadBelowTheirKey(t *testing.T) {
 	t.Parallel()
 	r := readsOf([]render.Source{{File: "charts/s/templates/x.yaml", Values: []string{"s"}, Text: `{{ .Values.a }}{{ .Values.global.g }}`}})
-	for path, want := range map[string]bool{"s.a": true, "a": false, "global.g": true, "s.global.g": false} {
+	for path, want := range map[string]bool{"s.a": true, "a": false, "global.g": true, "s.global.g": true, "s.global.h": false} {
 		if got := r.reads(strings.Split(path, ".")); got != want {
 			t.Errorf("%s: %v", path, got)
 		}

@@ -2,11 +2,13 @@ package render
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
 
 	"zaentrum.io/zae/internal/chart"
+	layers "zaentrum.io/zae/internal/values"
 )
 
 // Source is the text of one template.
@@ -61,4 +63,50 @@ func keysOf(h *helmchart.Chart, name string) []string {
 		return []string{name}
 	}
 	return keys
+}
+
+// Switches are the paths of values that decide which bundled charts take part: those of conditions, and of tags.
+func Switches(c *chart.Chart) [][]string {
+	var out [][]string
+	switches(c.Helm(), nil, &out)
+	return out
+}
+
+func switches(h *helmchart.Chart, at []string, out *[][]string) {
+	for _, d := range h.Metadata.Dependencies {
+		for _, condition := range strings.Split(strings.TrimSpace(d.Condition), ",") {
+			if condition != "" {
+				*out = append(*out, append(slices.Clone(at), strings.Split(condition, ".")...))
+			}
+		}
+		for _, tag := range d.Tags {
+			*out = append(*out, []string{"tags", tag})
+		}
+	}
+	for _, sub := range h.Dependencies() {
+		for _, key := range keysOf(h, sub.Name()) {
+			switches(sub, append(at[:len(at):len(at)], key), out)
+		}
+	}
+}
+
+// Defaults are the values that templates see where nobody gives any: the chart's own, those of all charts that it
+// bundles, whether or not they take part, and what it imports from them.
+func Defaults(c *chart.Chart) map[string]any {
+	h := cloneChart(c.Helm())
+	instantiateAll(h)
+	values := map[string]any{}
+	if imports(h) != nil || coalesce(h, values, false, "") != nil {
+		return layers.CloneTree(c.Defaults) // it does not render either
+	}
+	return values
+}
+
+func instantiateAll(h *helmchart.Chart) {
+	if h.Metadata.Dependencies != nil {
+		instantiate(h, h.Metadata.Dependencies)
+	}
+	for _, sub := range h.Dependencies() {
+		instantiateAll(sub)
+	}
 }
