@@ -36,7 +36,7 @@ func (l *linter) versionBefore(ctx context.Context) (*space, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the version before: %w", err)
 	}
-	return newSpace(schema, loaded.Defaults), nil
+	return newSpace(schema, before.Schema, loaded.Defaults, loaded.Subcharts), nil
 }
 
 // raised compares the versions of charts that differ.
@@ -57,7 +57,7 @@ func (l *linter) raised(before v1alpha1.PlanChart) {
 
 // objectsBefore compares what both versions render with what must be given.
 func (l *linter) objectsBefore(ctx context.Context, base *worker.Result, platform map[string]any) error {
-	g := l.before.give(row{picks: make([]int, len(l.before.params))}, l.before.made)
+	g := l.before.give(row{picks: make([]int, len(l.before.params))})
 	result, err := l.o.Worker.Render(ctx, l.o.Against, g.job(l.name(), platform))
 	l.out.Renders++
 	var over *worker.Overrun

@@ -23,7 +23,7 @@ func (l *linter) awkward(ctx context.Context, base *worker.Result, g given, plat
 	var free []int // of g.from
 	for i, from := range g.from {
 		in, ok := l.space.schema.Input(from.TargetPath)
-		if ok && in.Secret && in.Type == inputs.TypeString && in.Enum == nil && l.space.made.accepts(in, fit(awkwardText, in)) {
+		if ok && from.TargetPath != "" && in.Secret && in.Type == inputs.TypeString && in.Enum == nil && l.space.made.accepts(in, fit(awkwardText, in)) {
 			free = append(free, i)
 		}
 	}

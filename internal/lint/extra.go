@@ -51,28 +51,59 @@ func (l *linter) extra(ctx context.Context, base *worker.Result, g given, platfo
 	return nil
 }
 
-// otherSecrets are the same values with other secrets.
+// otherSecrets are the same values with other secrets, of another length where the schema lets them.
 func (l *linter) otherSecrets(g given) given {
-	m := maker{schema: l.space.schema, salt: "second"}
+	m := l.space.made
+	m.salt, m.long = "second", true
 	out := given{spec: g.spec, generated: map[string]string{}, secrets: map[string]string{}}
-	for _, from := range g.from {
-		if in, ok := l.space.schema.Input(from.TargetPath); ok {
-			if v, ok := m.value(in); ok {
-				if text, isText := v.(string); isText {
-					from.Text = text
-				}
+	others := map[string]string{} // by what they were
+	for path, text := range g.secrets {
+		other := m.sentinel(path)
+		if in, ok := l.space.schema.Input(path); ok {
+			if _, generated := g.generated[path]; generated {
+				other = m.generated(in)
+				out.generated[path] = other
+			} else if v, ok := m.value(in); ok {
+				other, _ = v.(string)
 			}
 		}
-		out.from = append(out.from, from)
-		out.secrets[from.TargetPath] = from.Text
+		out.secrets[path], others[text] = other, other
 	}
-	for path := range g.generated {
-		if in, ok := l.space.schema.Input(path); ok {
-			out.generated[path] = m.generated(in)
-			out.secrets[path] = out.generated[path]
+	for _, from := range g.from {
+		if from.TargetPath != "" {
+			from.Text = out.secrets[from.TargetPath]
 		}
+		from.Document, _ = swapped(from.Document, func(text string) string {
+			if other, ok := others[text]; ok {
+				return other
+			}
+			return text
+		}).(map[string]any)
+		out.from = append(out.from, from)
 	}
 	return out
+}
+
+// swapped is a value with other texts in it.
+func swapped(v any, other func(string) string) any {
+	switch v := v.(type) {
+	case string:
+		return other(v)
+	case []any:
+		out := make([]any, len(v))
+		for i, item := range v {
+			out[i] = swapped(item, other)
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, item := range v {
+			out[key] = swapped(item, other)
+		}
+		return out
+	default:
+		return v
+	}
 }
 
 // The facts of a platform with every default. None of them is another platform's.

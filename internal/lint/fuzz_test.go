@@ -3,6 +3,7 @@ package lint
 import (
 	"testing"
 
+	"zaentrum.io/zae/internal/inputs"
 	"zaentrum.io/zae/internal/render"
 )
 
@@ -26,6 +27,32 @@ func FuzzTexts(f *testing.F) {
 		doc.pointer("#/properties/a/0")
 		newYAMLDoc([]byte(text)).place([]string{"a", "b"})
 		parseExceptions([]byte(text))
-		matching(text)
+		matching(text, 1)
+	})
+}
+
+// FuzzSpaces: whatever the schema, there are rows of values within the bound, and what is made up for the first one is
+// the same each time.
+func FuzzSpaces(f *testing.F) {
+	f.Add(`{"required": ["a"], "properties": {"a": {"type": ["string", "null"]}, "b": {"type": "array", "items": {"$ref": "#/properties/b"}, "minItems": 2}}}`)
+	f.Add(`{"oneOf": [{"required": ["a"]}, {"required": ["b"], "properties": {"b": {"oneOf": [{"const": 1}, {"$ref": "#"}]}}}], "properties": {"a": {"type": "object", "additionalProperties": {"$ref": "#"}}}}`)
+	f.Add(`{"if": {"properties": {"m": {"const": "x"}}}, "then": {"required": ["n"]}, "else": {"properties": {"n": false}}, "properties": {"m": {"type": "string"}, "n": {"type": "object", "minProperties": 3, "propertyNames": {"pattern": "^[a-z]{2}$"}}}}`)
+	f.Add(`{"anyOf": [{"allOf": [{"$ref": "#/anyOf/0"}]}], "properties": {"s": {"type": "array", "contains": {"type": "object", "required": ["w"], "properties": {"w": {"type": "string", "writeOnly": true}}}}}}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		schema, err := inputs.Parse([]byte(text))
+		if err != nil {
+			return
+		}
+		s := newSpace(schema, []byte(text), map[string]any{"a": int64(1)}, nil)
+		rows, more := s.rows(30)
+		if len(rows) == 0 || len(rows) > 30 || more < 0 {
+			t.Fatalf("%d rows, %d more", len(rows), more)
+		}
+		for i, r := range rows {
+			one, again := s.give(r), s.give(r)
+			if !sameValue(one.spec, again.spec) || !sameValue(one.secrets, again.secrets) {
+				t.Errorf("row %d is another one the second time", i)
+			}
+		}
 	})
 }

@@ -196,7 +196,8 @@ func (l *linter) run(ctx context.Context) error {
 		l.guard(nil, true, static, platformKeys())
 		return nil
 	}
-	l.space = newSpace(s.schema, loaded.Defaults)
+	l.space = newSpace(s.schema, l.chart.Schema, loaded.Defaults, loaded.Subcharts)
+	l.space.stopped = func() bool { return ctx.Err() != nil }
 	if l.o.Against != nil {
 		if l.before, err = l.versionBefore(ctx); err != nil {
 			return err
@@ -235,7 +236,7 @@ func (l *linter) render(ctx context.Context) error {
 			l.rows = l.rows[:i]
 			break
 		}
-		g := l.space.give(r, l.space.made)
+		g := l.space.give(r)
 		result, err := l.one(ctx, l.src.Archive, g, platform, i)
 		if err != nil {
 			return err

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"regexp/syntax"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,8 +16,10 @@ import (
 // maker makes up values. Those of another salt are others, as far as the schema lets them.
 type maker struct {
 	schema *inputs.Schema
+	doc    *schemaDoc // the schema's text, nil for none
 	salt   string
 	word   string // what texts are made of, where it is not a sentinel
+	long   bool   // makes longer sentinels
 }
 
 // sentinel is a text that is found again wherever it goes: letters and digits, of either case.
@@ -25,7 +28,28 @@ func (m maker) sentinel(path string) string {
 		return m.word
 	}
 	sum := sha256.Sum256([]byte("zae lint\x00" + m.salt + "\x00" + path))
-	return "Zs" + hex.EncodeToString(sum[:])[:16] + "Qx"
+	n := 16
+	if m.long {
+		n = 23
+	}
+	return "Zs" + hex.EncodeToString(sum[:])[:n] + "Qx"
+}
+
+// holdsMadeUp tells whether a sentinel is in a value.
+func holdsMadeUp(v any) bool {
+	switch v := v.(type) {
+	case string:
+		return madeUp.MatchString(v)
+	case []any:
+		return slices.ContainsFunc(v, holdsMadeUp)
+	case map[string]any:
+		for key, item := range v {
+			if madeUp.MatchString(key) || holdsMadeUp(item) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // generated stands for what the operator would generate.
@@ -53,7 +77,7 @@ func (m maker) accepts(in inputs.Input, v any) bool {
 	tree := map[string]any{}
 	values.Set(tree, strings.Split(in.Path, "."), v)
 	for _, problem := range m.schema.Validate(tree) {
-		if strings.HasPrefix(problem, in.Path+":") {
+		if after, ok := strings.CutPrefix(problem, in.Path); ok && strings.ContainsAny(after[:1], ":.[") {
 			return false
 		}
 	}
@@ -90,11 +114,45 @@ func (m maker) candidates(in inputs.Input) []any {
 		return out
 	default:
 		s := m.sentinel(in.Path)
+		out = append(out, m.described(in)...)
 		if in.Default != nil {
 			out = append(out, in.Default)
 		}
 		return append(out, []any{}, map[string]any{}, []any{s}, map[string]any{"zae": s}, s, int64(1), true)
 	}
+}
+
+// described are values of each shape that the schema itself describes, and empty ones.
+func (m maker) described(in inputs.Input) []any {
+	if m.doc == nil {
+		return nil
+	}
+	nodes := m.doc.properties(strings.Split(in.Path, "."))
+	b := &builder{doc: m.doc, made: m}
+	out := b.candidates(nodes, in.Path)
+	for i := range nodes {
+		if len(nodes) > 1 && i < maxBranches { // those of alternatives
+			out = append(out, b.candidates(nodes[i:i+1], in.Path)...)
+		}
+	}
+	return out
+}
+
+// takesNull tells whether the schema says that an input may be null.
+func (m maker) takesNull(in inputs.Input) bool {
+	if in.Secret || m.doc == nil || !m.accepts(in, nil) {
+		return false
+	}
+	b := &builder{doc: m.doc, made: m}
+	nodes := b.apply(m.doc.properties(strings.Split(in.Path, "."))...)
+	for _, name := range []string{"type", "enum"} {
+		if list := keyword(nodes, name); list != nil && slices.ContainsFunc(list.items, func(n *jsonNode) bool {
+			return n.value() == nil || n.scalar == "null" && name == "type"
+		}) {
+			return true
+		}
+	}
+	return false
 }
 
 func number(text, kind string) (any, bool) {
@@ -132,7 +190,7 @@ func (m maker) texts(in inputs.Input) []string {
 	}
 	if in.Pattern != "" {
 		out = append(out, s, strings.ToLower(s), "https://"+host, "postgres://"+s+"@"+host+"/zae", host, host+":8080", "1Gi", "100m", "30s", "1")
-		if text, ok := matching(in.Pattern); ok {
+		if text, ok := matching(in.Pattern, 0); ok {
 			out = append(out, text)
 		}
 	}
@@ -154,55 +212,64 @@ func fit(text string, in inputs.Input) string {
 	return text
 }
 
-// matching makes a text that a pattern takes, for the patterns that are plain enough.
-func matching(pattern string) (string, bool) {
+// matching makes a text that a pattern takes, for the patterns that are plain enough. Those of another variant are
+// others, as far as the pattern lets them.
+func matching(pattern string, variant int) (string, bool) {
 	re, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
 		return "", false
 	}
-	var b strings.Builder
-	ok := match(re.Simplify(), &b)
-	return b.String(), ok
+	m := &matcher{variant: variant}
+	ok := m.match(re.Simplify())
+	return m.text.String(), ok
 }
 
 const maxMatch = 4096
 
-func match(re *syntax.Regexp, b *strings.Builder) bool {
-	if b.Len() > maxMatch {
+type matcher struct {
+	text    strings.Builder
+	variant int
+}
+
+func (m *matcher) match(re *syntax.Regexp) bool {
+	if m.text.Len() > maxMatch {
 		return false
 	}
 	switch re.Op {
 	case syntax.OpLiteral:
-		b.WriteString(string(re.Rune))
+		m.text.WriteString(string(re.Rune))
 	case syntax.OpCharClass:
-		b.WriteRune(pick(re.Rune))
+		m.text.WriteRune(m.pick(re.Rune))
 	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
-		b.WriteByte('x')
+		m.text.WriteByte('x')
 	case syntax.OpCapture, syntax.OpConcat:
 		for _, sub := range re.Sub {
-			if !match(sub, b) {
+			if !m.match(sub) {
 				return false
 			}
 		}
 	case syntax.OpPlus:
-		return match(re.Sub[0], b)
+		return m.match(re.Sub[0])
 	case syntax.OpRepeat:
 		for range re.Min {
-			if !match(re.Sub[0], b) {
+			if !m.match(re.Sub[0]) {
 				return false
 			}
 		}
 	case syntax.OpAlternate:
-		return match(re.Sub[0], b)
+		return m.match(re.Sub[m.variant%len(re.Sub)])
 	case syntax.OpNoMatch:
 		return false
 	}
 	return true
 }
 
+// variants are the characters to pick from, for each variant.
+var variants = []string{"a0A1-_.", "b2B3-_.", "c4C5-_."}
+
 // pick is a letter or digit of a class, if it has one.
-func pick(ranges []rune) rune {
-	for _, r := range "a0A1-_." {
+func (m *matcher) pick(ranges []rune) rune {
+	for _, r := range variants[m.variant%len(variants)] {
 		for i := 0; i+1 < len(ranges); i += 2 {
 			if ranges[i] <= r && r <= ranges[i+1] {
 				return r

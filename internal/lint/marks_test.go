@@ -37,7 +37,7 @@ func TestMarksChangeNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		space := newSpace(schemaOf(t, string(c.Schema)), loaded.Defaults)
+		space := spaceOf(t, string(c.Schema), loaded.Defaults)
 		rows, _ := space.rows(10)
 		for _, named := range []bool{true, false} {
 			marked, m := markFiles(files, named)
@@ -46,7 +46,7 @@ func TestMarksChangeNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, row := range rows {
-				job := space.give(row, space.made).job(c.Facts.Name, platformKeys())
+				job := space.give(row).job(c.Facts.Name, platformKeys())
 				job.Texts = true
 				plain, err1 := direct.Render(t.Context(), archive, job)
 				with, err2 := direct.Render(t.Context(), again, job)

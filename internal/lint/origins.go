@@ -87,7 +87,7 @@ func (l *linter) texts(ctx context.Context, marked *chart.Archive, m *marks, row
 	if row < 0 || row >= len(l.rows) {
 		return nil, nil
 	}
-	job := l.space.give(l.rows[row], l.space.made).job(l.name(), platform)
+	job := l.space.give(l.rows[row]).job(l.name(), platform)
 	job.Texts = true
 	result, err := l.o.Worker.Render(ctx, marked, job)
 	var over *worker.Overrun

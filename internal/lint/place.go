@@ -34,6 +34,7 @@ type jsonNode struct {
 	keys   []string
 	fields map[string]*jsonNode
 	items  []*jsonNode
+	list   bool
 }
 
 // parseJSON reads a document whose keys' places matter. It is nil for what is no JSON.
@@ -71,7 +72,7 @@ func readJSON(d *json.Decoder, text []byte, at int) (*jsonNode, error) {
 		}
 		_, err = d.Token()
 	case json.Delim('['):
-		n.scalar = nil
+		n.scalar, n.list = nil, true
 		for d.More() {
 			item, err := readJSON(d, text, int(d.InputOffset()))
 			if err != nil {
@@ -161,8 +162,16 @@ func (s *schemaDoc) gather(n *jsonNode, seen map[*jsonNode]bool, out []*jsonNode
 
 // property finds where the schema declares a path, or nil.
 func (s *schemaDoc) property(path []string) *jsonNode {
+	if all := s.properties(path); len(all) > 0 {
+		return all[0]
+	}
+	return nil
+}
+
+// properties are all places where the schema declares a path, the first one first.
+func (s *schemaDoc) properties(path []string) []*jsonNode {
 	at := s.around(s.root)
-	var last *jsonNode
+	var last []*jsonNode
 	for _, key := range path {
 		last = nil
 		seen := map[*jsonNode]bool{}
@@ -172,9 +181,7 @@ func (s *schemaDoc) property(path []string) *jsonNode {
 			if properties == nil || properties.fields[key] == nil {
 				continue
 			}
-			if last == nil {
-				last = properties.fields[key]
-			}
+			last = append(last, properties.fields[key])
 			next = s.gather(properties.fields[key], seen, next)
 		}
 		if last == nil {

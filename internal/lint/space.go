@@ -7,21 +7,21 @@ import (
 	"strconv"
 	"strings"
 
-	"zaentrum.io/zae/api/v1alpha1"
 	"zaentrum.io/zae/internal/inputs"
 	"zaentrum.io/zae/internal/values"
 	"zaentrum.io/zae/internal/worker"
 )
 
-// choice is one value of one input. The first of an input is that nobody says anything.
+// choice is one value of one input, or all that an alternative asks for. The first of a param is that nobody says
+// anything, or the alternative without which nothing is accepted.
 type choice struct {
 	label string // such as worker.mode=host; empty for the first
-	value any
+	set   []assign
 }
 
-// param is an input that values are tried of.
+// param is an input that values are tried of, or a place where the schema has alternatives.
 type param struct {
-	input   inputs.Input
+	input   inputs.Input // none for alternatives
 	choices []choice
 }
 
@@ -34,17 +34,31 @@ type row struct {
 
 // space is what may be given to a chart.
 type space struct {
-	schema   *inputs.Schema
-	defaults map[string]any
-	made     maker
-	params   []param
+	schema    *inputs.Schema
+	defaults  map[string]any
+	subcharts []string
+	made      maker
+	params    []param
+	// accepted are the rows of which it is known whether the schema takes them.
+	accepted map[string]bool
+	tired    bool // validating takes so long that rows are no longer tried
+	stopped  func() bool
 }
+
+// maxTried bounds the rows of which it is tried whether the schema takes them, before they are rendered.
+const maxTried = 500
 
 // maxParams bounds the inputs of which combinations are looked at.
 const maxParams = 60
 
-func newSpace(schema *inputs.Schema, defaults map[string]any) *space {
-	s := &space{schema: schema, defaults: defaults, made: maker{schema: schema, salt: "first"}}
+// newSpace reads a schema, whose text it needs too, and the values of a chart.
+func newSpace(schema *inputs.Schema, text []byte, defaults map[string]any, subcharts []string) *space {
+	s := &space{schema: schema, defaults: defaults, subcharts: subcharts, made: maker{schema: schema, salt: "first"}, accepted: map[string]bool{}}
+	if doc := newSchemaDoc(text); doc.root != nil {
+		s.made.doc = doc
+	}
+	s.params = s.forks()
+	forks := len(s.params)
 	for _, in := range schema.Inputs() {
 		if in.Unaddressable || in.Generate != "" || len(s.params) == maxParams {
 			continue
@@ -53,14 +67,44 @@ func newSpace(schema *inputs.Schema, defaults map[string]any) *space {
 			s.params = append(s.params, p)
 		}
 	}
+	s.settle(forks)
 	return s
 }
 
-// param are the values of an input that are tried: all members of an enum, both booleans, the bounds of a number,
-// and that it is given at all.
+// settle chooses an alternative at each fork where nothing is accepted without one.
+func (s *space) settle(forks int) {
+	first := row{picks: make([]int, len(s.params))}
+	problems := len(s.problems(s.give(first)))
+	for i := range forks {
+		if problems == 0 {
+			return
+		}
+		p, best := &s.params[i], 0
+		for c := 1; c < len(p.choices); c++ {
+			p.choices[0].set = p.choices[c].set
+			if n := len(s.problems(s.give(first))); n < problems {
+				best, problems = c, n
+			}
+		}
+		p.choices[0].set = nil
+		if best > 0 {
+			p.choices[0].set = p.choices[best].set
+			p.choices = slices.Delete(p.choices, best, best+1)
+		}
+	}
+}
+
+// param are the values of an input that are tried: all members of an enum, both booleans, the bounds of a number, each
+// type of several, null, and that it is given at all.
 func (s *space) param(in inputs.Input) param {
 	p := param{input: in, choices: []choice{{}}}
-	now, there := values.Get(s.defaults, strings.Split(in.Path, "."))
+	path := strings.Split(in.Path, ".")
+	now, there := values.Get(s.defaults, path)
+	add := func(text string, v any) {
+		if !slices.ContainsFunc(p.choices[1:], func(c choice) bool { return sameValue(c.set[0].value, v) }) {
+			p.choices = append(p.choices, choice{text, []assign{{path, v}}})
+		}
+	}
 	var tried []any
 	switch {
 	case in.Enum != nil:
@@ -68,43 +112,87 @@ func (s *space) param(in inputs.Input) param {
 	case in.Type == inputs.TypeBoolean:
 		tried = []any{false, true}
 	case in.Type == inputs.TypeInteger || in.Type == inputs.TypeNumber:
-		tried = s.made.candidates(inputs.Input{
-			Path: in.Path, Type: in.Type, Minimum: in.Minimum, Maximum: in.Maximum,
-			ExclusiveMinimum: in.ExclusiveMinimum, ExclusiveMaximum: in.ExclusiveMaximum, MultipleOf: in.MultipleOf,
-		})
-		bounds := 0
-		for _, n := range []json.Number{in.Minimum, in.Maximum, in.ExclusiveMinimum, in.ExclusiveMaximum} {
-			if n != "" {
-				bounds++
+		tried = s.bounds(in)
+	case in.Type == inputs.TypeJSON:
+		shapes := map[string]bool{"null": true}
+		if in.Required && !there {
+			v, _ := s.made.value(in) // given anyhow
+			shapes[shape(v)] = true
+		}
+		for _, v := range s.made.described(in) {
+			if !(there && sameValue(now, v)) && !shapes[shape(v)] && s.made.accepts(in, v) {
+				shapes[shape(v)] = true
+				add(in.Path+shapeText(v), v)
 			}
 		}
-		if bounds == 0 {
-			tried = tried[:0]
-		}
-	default:
-		if in.Required && !there {
-			return p // always given
-		}
+	case !in.Required || there:
 		if v, ok := s.made.value(in); ok {
-			p.choices = append(p.choices, choice{in.Path + " given", v})
+			add(in.Path+" given", v)
 		}
-		return p
 	}
 	for _, v := range tried {
-		if !bounded(in, v) || there && sameValue(now, v) || !s.made.accepts(in, v) ||
-			slices.ContainsFunc(p.choices[1:], func(c choice) bool { return sameValue(c.value, v) }) {
-			continue
+		if !(there && sameValue(now, v)) && s.made.accepts(in, v) {
+			add(in.Path+"="+label(v), v)
 		}
-		p.choices = append(p.choices, choice{in.Path + "=" + label(v), v})
+	}
+	if s.made.takesNull(in) {
+		add(in.Path+"=null", nil)
 	}
 	return p
 }
 
+// shape is the type of a value, and whether there is something in it.
+func shape(v any) string {
+	switch v := v.(type) {
+	case []any:
+		return "list " + strconv.FormatBool(len(v) > 0)
+	case map[string]any:
+		return "map " + strconv.FormatBool(len(v) > 0)
+	case string:
+		return "text"
+	case bool:
+		return "boolean"
+	case nil:
+		return "null"
+	default:
+		return "number"
+	}
+}
+
+// shapeText says of an input that may be of several types what is given for it.
+func shapeText(v any) string {
+	switch shape(v) {
+	case "list false":
+		return "=[]"
+	case "map false":
+		return "={}"
+	case "text":
+		return " as a text"
+	case "number":
+		return " as a number"
+	case "boolean":
+		return "=" + label(v)
+	default:
+		return " given"
+	}
+}
+
+// bounds are the numbers at the bounds of an input, or next to those that exclude themselves.
+func (s *space) bounds(in inputs.Input) []any {
+	var out []any
+	for _, v := range s.made.candidates(inputs.Input{
+		Path: in.Path, Type: in.Type, Minimum: in.Minimum, Maximum: in.Maximum,
+		ExclusiveMinimum: in.ExclusiveMinimum, ExclusiveMaximum: in.ExclusiveMaximum, MultipleOf: in.MultipleOf,
+	}) {
+		if bounded(in, v) {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
 // bounded keeps numbers to those that are bounds, or next to one.
 func bounded(in inputs.Input, v any) bool {
-	if in.Enum != nil || in.Type != inputs.TypeInteger && in.Type != inputs.TypeNumber {
-		return true
-	}
 	text := label(v)
 	if text == in.Minimum.String() || text == in.Maximum.String() {
 		return true
@@ -134,13 +222,21 @@ func label(v any) string {
 }
 
 // rows are the sets of values to render with: what must be given and nothing else; then each value of each
-// input; then pairs of values. more is how many pairs there are that no row has.
+// input; then pairs of values. No two come to the same values. more is how many pairs there are that no row has, but
+// for those that the schema refuses.
 func (s *space) rows(most int) (rows []row, more int) {
+	left := s.pairs()
+	same := map[string]bool{}
 	add := func(picks []int) bool {
-		if len(rows) >= most {
-			return false
+		one := row{picks: picks}
+		if key := s.give(one).key(); !same[key] {
+			if len(rows) >= most {
+				return false
+			}
+			same[key] = true
+			rows = append(rows, one)
 		}
-		rows = append(rows, row{picks: picks})
+		left.cover(picks)
 		return true
 	}
 	add(make([]int, len(s.params)))
@@ -149,26 +245,36 @@ func (s *space) rows(most int) (rows []row, more int) {
 		for c := 1; c < len(p.choices); c++ {
 			picks := make([]int, len(s.params))
 			picks[i] = c
-			if !add(picks) {
+			if s.takes(picks) && !add(picks) {
 				singles++
 			}
 		}
 	}
-	left := s.pairs()
-	for _, r := range rows {
-		left.cover(r.picks)
-	}
-	for left.open > 0 {
-		picks := left.next()
-		if picks == nil {
-			break
+	for left.open > 0 && len(rows) < most {
+		i, j, picks := left.next()
+		if !s.takes(picks) { // what else is in the row may be in the way
+			alone := make([]int, len(picks))
+			alone[i], alone[j] = picks[i], picks[j]
+			if picks = alone; !s.takes(picks) {
+				left.drop(i, picks[i], j, picks[j])
+				continue
+			}
 		}
-		if !add(picks) {
-			return rows, left.open + singles
-		}
-		left.cover(picks)
+		add(picks)
 	}
 	return rows, left.open + singles
+}
+
+// takes tells whether the schema accepts a row.
+func (s *space) takes(picks []int) bool {
+	key := fmt.Sprint(picks)
+	ok, known := s.accepted[key]
+	s.tired = s.tired || len(s.accepted) >= maxTried || s.stopped != nil && s.stopped()
+	if !known && !s.tired {
+		ok = len(s.problems(s.give(row{picks: picks}))) == 0
+		s.accepted[key] = ok
+	}
+	return ok || !known && s.tired
 }
 
 // pairs are the pairs of values that no row has yet.
@@ -215,8 +321,17 @@ func (p *pairs) cover(picks []int) {
 	}
 }
 
-// next is a row that has the first pair that is left, and as many others as it can find one after the other.
-func (p *pairs) next() []int {
+// drop leaves out a pair that cannot be.
+func (p *pairs) drop(i, a, j, b int) {
+	if at := p.at(i, a, j, b); *at {
+		*at = false
+		p.open--
+	}
+}
+
+// next is a row that has the first pair that is left, of the values of i and j, and as many others as it can find one
+// after the other.
+func (p *pairs) next() (i, j int, picks []int) {
 	n := len(p.sizes)
 	for i := range n {
 		for j := i + 1; j < n; j++ {
@@ -224,7 +339,7 @@ func (p *pairs) next() []int {
 			if k < 0 {
 				continue
 			}
-			picks := make([]int, n)
+			picks = make([]int, n)
 			for x := range picks {
 				picks[x] = -1
 			}
@@ -234,10 +349,10 @@ func (p *pairs) next() []int {
 					picks[x] = p.best(picks, x)
 				}
 			}
-			return picks
+			return i, j, picks
 		}
 	}
-	return nil
+	return 0, 0, make([]int, n)
 }
 
 func (p *pairs) best(picks []int, x int) int {
@@ -254,80 +369,6 @@ func (p *pairs) best(picks []int, x int) int {
 		}
 	}
 	return best
-}
-
-// given are the values of a row, secrets apart.
-type given struct {
-	spec      map[string]any
-	from      []values.From
-	generated map[string]string
-	secrets   map[string]string // by path, as they are looked for
-	missing   []string          // inputs that no value could be made up for
-}
-
-// give makes the values of a row, with everything that must be there.
-func (s *space) give(r row, m maker) given {
-	g := given{spec: values.CloneTree(r.tree), generated: map[string]string{}, secrets: map[string]string{}}
-	delete(g.spec, v1alpha1.PlatformKey)
-	for i, pick := range r.picks {
-		if pick > 0 {
-			v := s.params[i].choices[pick].value
-			if s.params[i].input.Secret || s.params[i].input.Type == inputs.TypeString && s.params[i].input.Enum == nil {
-				if other, ok := m.value(s.params[i].input); ok {
-					v = other
-				}
-			}
-			values.Set(g.spec, strings.Split(s.params[i].input.Path, "."), values.Clone(v))
-		}
-	}
-	lookup := func(path []string) (any, bool) { return values.Get(g.spec, path) }
-	for range 4 { // a value may make others necessary
-		added := false
-		for _, state := range s.schema.States(s.defaults, lookup) {
-			in, ok := s.schema.Input(state.Path)
-			if !ok || state.State != v1alpha1.InputMissing || in.Unaddressable || slices.Contains(g.missing, in.Path) {
-				continue
-			}
-			v, ok := m.value(in)
-			if !ok {
-				g.missing = append(g.missing, in.Path)
-				continue
-			}
-			values.Set(g.spec, strings.Split(in.Path, "."), v)
-			added = true
-		}
-		if !added {
-			break
-		}
-	}
-	s.part(&g, m)
-	return g
-}
-
-// part takes the secrets out of the plain values, and makes up generated ones.
-func (s *space) part(g *given, m maker) {
-	for _, in := range s.schema.Inputs() {
-		if in.Unaddressable {
-			continue
-		}
-		path := strings.Split(in.Path, ".")
-		v, there := values.Get(g.spec, path)
-		there = there && v != nil
-		switch {
-		case in.Generate != "" && (!there || v == ""):
-			values.Delete(g.spec, path)
-			g.generated[in.Path] = m.generated(in)
-			g.secrets[in.Path] = g.generated[in.Path]
-		case there && (in.Secret || in.Generate != ""):
-			text, ok := v.(string)
-			if !ok {
-				text = label(v)
-			}
-			values.Delete(g.spec, path)
-			g.from = append(g.from, values.From{TargetPath: in.Path, Text: text})
-			g.secrets[in.Path] = text
-		}
-	}
 }
 
 func (g given) job(name string, platform map[string]any) worker.Job {

@@ -99,6 +99,12 @@ func TestWhatGrowsWithoutEndIsGivenUp(t *testing.T) {
 	}
 }
 
+// spaceOf is what a schema lets be given over a chart's own values.
+func spaceOf(t *testing.T, schema string, defaults map[string]any) *space {
+	t.Helper()
+	return newSpace(schemaOf(t, schema), []byte(schema), defaults, nil)
+}
+
 func schemaOf(t *testing.T, schema string) *inputs.Schema {
 	t.Helper()
 	s, err := inputs.Parse([]byte(schema))
@@ -112,9 +118,9 @@ func schemaOf(t *testing.T, schema string) *inputs.Schema {
 // comes before, and the first row gives nothing.
 func TestEveryPairOfValuesIsThere(t *testing.T) {
 	t.Parallel()
-	s := newSpace(schemaOf(t, `{"properties": {
+	s := spaceOf(t, `{"properties": {
 		"a": {"enum": ["x", "y", "z"]}, "b": {"type": "boolean"}, "c": {"type": "integer", "minimum": 1, "maximum": 5},
-		"d": {"type": "string"}, "e": {"type": "number", "exclusiveMinimum": 0}, "f": {"enum": [1, 2]}}}`), map[string]any{"b": true})
+		"d": {"type": "string"}, "e": {"type": "number", "exclusiveMinimum": 0}, "f": {"enum": [1, 2]}}}`, map[string]any{"b": true})
 	sizes := []int{4, 2, 3, 2, 2, 3}
 	if len(s.params) != len(sizes) {
 		t.Fatalf("%d params", len(s.params))
@@ -155,9 +161,75 @@ func TestEveryPairOfValuesIsThere(t *testing.T) {
 	}
 }
 
+// TestEachAlternativeIsARow: what the schema asks for on a condition is given, each alternative by itself, and no row is
+// one that the schema refuses.
+func TestEachAlternativeIsARow(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		schema string
+		rows   []string
+	}{
+		"one of": {`{"oneOf": [{"required": ["a"]}, {"required": ["b"]}], "properties": {"a": {"enum": ["x"]}, "b": {"type": "string"}}}`, []string{"", "b given"}},
+		"one of in a group": {`{"required": ["g"], "properties": {"g": {"type": "object", "properties": {"a": {"type": "integer", "minimum": 3}, "b": {"type": "string"}},
+			"oneOf": [{"required": ["a"], "properties": {"b": false}}, {"required": ["b"], "properties": {"a": false}}]}}}`, []string{"", "g.b given"}},
+		"any of": {`{"anyOf": [{"required": ["a"]}, {"required": ["b"]}], "properties": {"a": {"type": "string"}, "b": {"type": "string"}}}`,
+			[]string{"", "b given", "b given"}},
+		"a kind that is told by a constant": {`{"required": ["kind"], "properties": {"kind": {"type": "string"}}, "oneOf": [
+			{"properties": {"kind": {"const": "plain"}}}, {"required": ["path"], "properties": {"kind": {"const": "file"}, "path": {"type": "string"}}}]}`,
+			[]string{"", "kind=file, path given", "path given"}},
+		"a condition": {`{"properties": {"a": {"type": "string"}}, "if": {"properties": {"a": {"const": "on"}}, "required": ["a"]}, "then": {"required": ["b"], "properties": {"b": {"type": "integer", "minimum": 2}}}}`,
+			[]string{"", "a=on, b given", "a given", "b=2", "a=on, b given, a given, b=2"}},
+		"a condition that cannot be said": {`{"properties": {"a": {"type": "boolean"}, "b": {"type": "string", "minLength": 2}}, "if": {"not": {"properties": {"a": {"const": false}}}}, "then": {"required": ["b"]}}`,
+			[]string{"", "a=false", "a=true", "b given", "a=false, b given"}},
+		"null":          {`{"properties": {"a": {"type": ["string", "null"], "minLength": 1}}}`, []string{"", "a given", "a=null"}},
+		"several types": {`{"properties": {"a": {"type": ["string", "integer", "array"], "items": {"type": "string"}}}}`, []string{"", "a as a text", "a as a number", "a given", "a=[]"}},
+		"what is in a list": {`{"required": ["a"], "properties": {"a": {"type": "array", "items": {"type": "object", "required": ["n"], "properties": {"n": {"type": "string"}}}}}}`,
+			[]string{"", "a=[]"}},
+		"a map of anything":         {`{"properties": {"a": {"type": "object"}}}`, []string{"", "a={}"}},
+		"a null that is in the way": {`{"required": ["a"], "properties": {"a": {"type": ["string", "null"]}}}`, []string{"", "a=null"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := spaceOf(t, tc.schema, nil)
+			rows, more := s.rows(1000)
+			var got []string
+			for _, r := range rows {
+				got = append(got, strings.Join(s.says(r), ", "))
+				if problems := s.problems(s.give(r)); len(problems) > 0 {
+					t.Errorf("%v: %q", got[len(got)-1], problems)
+				}
+			}
+			if !slices.Equal(got, tc.rows) || more != 0 {
+				t.Errorf("%q, %d more", got, more)
+			}
+		})
+	}
+}
+
+func TestSecretsInListsAreGivenAsSecrets(t *testing.T) {
+	t.Parallel()
+	s := spaceOf(t, `{"required": ["users"], "properties": {"users": {"type": "array", "items": {"type": "object", "required": ["name", "password"],
+		"properties": {"name": {"type": "string"}, "password": {"type": "string", "writeOnly": true}}}}}}`, nil)
+	rows, _ := s.rows(1)
+	g := s.give(rows[0])
+	if len(g.spec) > 0 || len(g.from) != 1 || g.from[0].Document == nil || len(g.secrets) != 2 || g.secrets["users[1].password"] == "" {
+		t.Errorf("%+v", g)
+	}
+	l := &linter{space: s}
+	other := l.otherSecrets(g)
+	for path, text := range g.secrets {
+		if other.secrets[path] == text || len(other.secrets[path]) == len(text) {
+			t.Errorf("%s is the same", path)
+		}
+		if swappedText := fmt.Sprint(other.from[0].Document); strings.Contains(swappedText, text) || !strings.Contains(swappedText, other.secrets[path]) {
+			t.Errorf("%s", swappedText)
+		}
+	}
+}
+
 func TestAFindingSaysWhatItsRendersHaveInCommon(t *testing.T) {
 	t.Parallel()
-	s := newSpace(schemaOf(t, `{"properties": {"a": {"enum": ["x", "y"]}, "b": {"type": "boolean"}}}`), nil)
+	s := spaceOf(t, `{"properties": {"a": {"enum": ["x", "y"]}, "b": {"type": "boolean"}}}`, nil)
 	rows := []row{{picks: []int{0, 0}}, {picks: []int{1, 0}}, {picks: []int{1, 2}}, {picks: []int{2, 2}}, {picks: []int{0, 0}, file: "ci/values.yaml"}}
 	for want, at := range map[string][]int{"": {0, 1}, "a=x": {1, 2}, "b=true": {2, 3}, "a=x b=true": {2}, "ci/values.yaml": {4}, "first a=x": {1, 3}} {
 		with, first := s.shows(rows, at)
