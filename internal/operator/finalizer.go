@@ -81,7 +81,8 @@ func (r *reconciler) worthKeeping(ctx context.Context, namespace string) (bool, 
 }
 
 // keepValues takes the addon off the owners of its values Secrets, the generated one included, and labels
-// them as kept. It asks the cluster, not the cache: this is the last chance.
+// them as kept. It asks the cluster, not the cache: this is the last chance. Those that nothing refers to are left of
+// changes that were not installed, and go; while a change waits to be installed, they may be of what runs, and stay.
 func (r *reconciler) keepValues(ctx context.Context, a *v1alpha1.ZaentrumAddon) error {
 	var secrets metav1.PartialObjectMetadataList
 	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
@@ -91,7 +92,8 @@ func (r *reconciler) keepValues(ctx context.Context, a *v1alpha1.ZaentrumAddon) 
 	}
 	for i := range secrets.Items {
 		s := &secrets.Items[i]
-		if !isValuesSecret(s, a.Name) || (kept(s) && !ownedBy(s, a)) {
+		waits := a.Spec.Suspend && a.Status.LastAppliedChart != nil
+		if !isValuesSecret(s, a.Name) || (kept(s) && !ownedBy(s, a)) || (!waits && !references(a, s.Name)) {
 			continue
 		}
 		s.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))

@@ -76,7 +76,16 @@ func (m *moved) text(a *v1alpha1.ZaentrumAddon) string {
 // the registry, which has other content in its place.
 func (m *moved) lost(a *v1alpha1.ZaentrumAddon, cause error) error {
 	return fault.New(fault.Digest, "%s, %s in place of %s, which was planned and is not at hand any more (%s)", publishedAgain, m.is, m.was, shown(a.Spec.Chart)).
-		WithHint("suspend the addon to plan the new content; what runs stays until then").Because(cause)
+		WithHint("to plan the new content: %s; what runs stays until then", planAgain(a)).Because(cause)
+}
+
+// planAgain is how to have the content planned that there is now.
+func planAgain(a *v1alpha1.ZaentrumAddon) string {
+	flag := "--version " + a.Spec.Chart.Version
+	if ref, err := chart.ParseReference(a.Spec.Chart.Ref); err == nil && ref.Scheme == chart.SchemeHTTPS {
+		flag = "--chart with the same link"
+	}
+	return "zae addon upgrade " + a.Name + " " + flag + ", or suspend: true in the resource"
 }
 
 // shown is a chart source for people. The query of a link may be a credential.
@@ -161,7 +170,7 @@ func (r *reconciler) hold(ctx context.Context, a *v1alpha1.ZaentrumAddon, reques
 		return held{stale: archive.Stale, fetched: now}, nil
 	case a.Status.Reviewed != nil:
 		request.Chart.Digest = was
-		return held{fetched: now, moved: &moved{was: was, is: archive.Digest, held: true, so: "the addon is kept at what was planned: suspend it to plan the new content"}}, nil
+		return held{fetched: now, moved: &moved{was: was, is: archive.Digest, held: true, so: "the addon is kept at what was planned; to plan the new content: " + planAgain(a)}}, nil
 	default:
 		return held{stale: archive.Stale, fetched: now, moved: &moved{was: was, is: archive.Digest, so: "the new content is rolled out"}}, nil
 	}

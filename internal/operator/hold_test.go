@@ -92,7 +92,7 @@ func TestATagThatMovesIsReportedAndNotRolledOut(t *testing.T) {
 	if got = h.addonNow("moving"); !strings.Contains(strings.Join(got.Status.Plan.Warnings, "\n"), first) || !strings.Contains(got.Status.Conditions[0].Message, first) {
 		t.Errorf("plan and condition do not name the content: %q, %q", got.Status.Plan.Warnings, got.Status.Conditions[0].Message)
 	}
-	h.tells("moving", 1, first, "published again", "kept at what was planned")
+	h.tells("moving", 1, first, "published again", "kept at what was planned", "zae addon upgrade moving --version 1.0.0, or suspend: true")
 
 	// It is told once: not with each look, and not again after a restart.
 	h.look("moving", 5)

@@ -370,6 +370,7 @@ func TestKeepingValues(t *testing.T) {
 	keep("false") // leaves no trace
 	finalizer(false)
 	owned(1)
+	declined := h.secret("zaentrum-addon-example-values-declined", "example", map[string]string{"database.url": canary})
 	keep("true")
 	finalizer(true)
 	a := h.phase("example", v1alpha1.PhaseInstalling)
@@ -386,6 +387,10 @@ func TestKeepingValues(t *testing.T) {
 		if s.Labels[v1alpha1.LabelKeep] != "true" || len(s.OwnerReferences) > 0 {
 			t.Errorf("%s: labels %v, owners %v", name, s.Labels, s.OwnerReferences)
 		}
+	}
+	h.must(client.IgnoreNotFound(h.Get(t.Context(), client.ObjectKeyFromObject(declined), declined)))
+	if declined.Labels[v1alpha1.LabelKeep] == "true" {
+		t.Error("a Secret is kept that nothing referred to")
 	}
 }
 
