@@ -1,5 +1,6 @@
 // Command demo shows the main job with the real programs on a local control plane: sign in, add a chart, read its
-// plan, install it, see it Ready, upgrade it, remove it with its values kept.
+// plan, install it, see it Ready, upgrade it, remove it with its values kept. Only the addon example can register there:
+// pods are simulated, and its primary is the one that is served.
 package main
 
 import (
@@ -199,6 +200,8 @@ func wait(ctx context.Context, s *stack.Stack) error {
 	fmt.Printf("alias zae=%s\n", s.Binary())
 	fmt.Printf("alias kubectl='%s -n %s'\n", s.Bed.Binaries.Kubectl, s.Namespace)
 	fmt.Println("registry: " + s.Bed.Registry + "  issuer: " + s.Bed.Issuer + "  logs: " + s.Bed.LogDir)
+	fmt.Println("Pods are simulated here, and one primary is served: the example's. Another addon can be planned, installed and")
+	fmt.Println("removed, and becomes Ready, but only one called example registers; for any other, leave --wait out.")
 	<-ctx.Done()
 	return nil
 }
