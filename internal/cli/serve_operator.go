@@ -3,11 +3,13 @@ package cli
 import (
 	"context"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 
 	"zaentrum.io/zae/internal/chart"
 	"zaentrum.io/zae/internal/fault"
@@ -40,9 +42,8 @@ it as rendered. Several replicas may run; one of them works.`,
 				return fault.New(fault.Usage, "there is no cluster to work on").
 					WithHint("give --kubeconfig or KUBECONFIG, or run inside a cluster")
 			}
-			if o.LeaderElection && o.Namespace == "" && o.LeaderElectionNamespace == "" {
-				return fault.New(fault.Usage, "leader election needs a namespace").
-					WithHint("give --watch-namespace, --leader-elect-namespace, or --leader-elect=false")
+			if o.Namespaces, err = watched(o); err != nil {
+				return err
 			}
 			size, err := resource.ParseQuantity(cacheSize)
 			if err != nil || size.Value() <= 0 {
@@ -78,21 +79,39 @@ it as rendered. Several replicas may run; one of them works.`,
 		}),
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.Namespace, "watch-namespace", "", "the `namespace` to work in; empty for all")
+	flags.StringSliceVar(&o.Namespaces, "watch-namespace", nil, "the `namespaces` to work in, each under a lease of its own; none for all, under one")
 	flags.StringVar(&kubeconfig, "kubeconfig", "", "`file` that says how to reach the cluster (or KUBECONFIG; inside a cluster, its own service account)")
 	flags.StringVar(&cacheDir, "cache-dir", "", "`directory` for chart archives, which survive a restart there")
 	flags.StringVar(&cacheSize, "cache-size", "512Mi", "bound of the archives kept")
-	flags.BoolVar(&o.LeaderElection, "leader-elect", true, "let one of several replicas work")
+	flags.BoolVar(&o.LeaderElection, "leader-elect", true, "let one of several replicas work in a namespace")
 	flags.StringVar(&o.LeaderElectionNamespace, "leader-elect-namespace", "", "`namespace` of the lease, where all namespaces are watched")
 	flags.StringVar(&o.MetricsAddr, "metrics-addr", ":8080", "`address` for metrics; 0 for none")
 	flags.StringVar(&o.ProbeAddr, "probe-addr", ":8081", "`address` for /healthz and /readyz; 0 for none")
 	flags.DurationVar(&o.Resync, "resync", 5*time.Minute, "longest time an addon goes without a look")
-	flags.IntVar(&o.Workers, "workers", 8, "addons worked on at the same time")
+	flags.IntVar(&o.Workers, "workers", 8, "addons worked on at the same time in each of the namespaces")
 	flags.IntVar(&renderWorkers, "render-workers", 2, "charts rendered at the same time, each in a process of its own")
 	flags.StringVar(&renderMemory, "render-memory", "384Mi", "memory that rendering one chart may take")
 	flags.StringVar(&proxy, "fetch-proxy", "", "`URL` of a proxy that charts are fetched through, which must then refuse the cluster's own addresses itself")
 	flags.StringSliceVar(&loopback, "allow-loopback-registry", nil, "development only: `host:port` of a registry on a loopback address, over plain http")
 	return cmd
+}
+
+// watched are the namespaces to work in, each once, or what is wrong with them.
+func watched(o operator.Options) ([]string, error) {
+	for _, namespace := range o.Namespaces {
+		if msgs := content.IsDNS1123Label(namespace); len(msgs) > 0 {
+			return nil, fault.New(fault.Usage, "--watch-namespace: %q is not the name of a namespace", namespace)
+		}
+	}
+	switch all := len(o.Namespaces) == 0; {
+	case all && o.LeaderElection && o.LeaderElectionNamespace == "":
+		return nil, fault.New(fault.Usage, "leader election needs a namespace").
+			WithHint("give --watch-namespace, --leader-elect-namespace, or --leader-elect=false")
+	case !all && o.LeaderElectionNamespace != "":
+		return nil, fault.New(fault.Usage, "--leader-elect-namespace is for when all namespaces are watched").
+			WithHint("with --watch-namespace the lease is in that namespace, so that no two operators work in it")
+	}
+	return slices.Compact(slices.Sorted(slices.Values(o.Namespaces))), nil
 }
 
 // apiServerRefresh is how often the API server's addresses are looked up; it moves rarely.

@@ -1,12 +1,9 @@
 package operator_test
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"net/netip"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -17,7 +14,6 @@ import (
 	discovery "k8s.io/client-go/kubernetes/typed/discovery/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"zaentrum.io/zae/internal/operator"
 )
@@ -113,7 +109,9 @@ func TestWithoutTheRightTheGuardGoesOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, o := range shipped(t) {
+	const file = "apiserver-endpoints.yaml"
+	role, binding := inFile[rbacv1.Role](t, file, "Role")[0], inFile[rbacv1.RoleBinding](t, file, "RoleBinding")[0]
+	for _, o := range []client.Object{&role, &binding} {
 		if err := c.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
@@ -131,24 +129,4 @@ func TestWithoutTheRightTheGuardGoesOn(t *testing.T) {
 	if n := strings.Count(log.String(), "\n"); n != 1 {
 		t.Errorf("%d lines: %s", n, log)
 	}
-}
-
-// shipped are the objects of the manifest that gives the right.
-func shipped(t *testing.T) []client.Object {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "deploy", "apiserver-endpoints.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	role, binding := &rbacv1.Role{}, &rbacv1.RoleBinding{}
-	docs := bytes.Split(text, []byte("\n---\n"))
-	if len(docs) != 2 {
-		t.Fatalf("%d documents", len(docs))
-	}
-	for i, o := range []client.Object{role, binding} {
-		if err := yaml.UnmarshalStrict(docs[i], o); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return []client.Object{role, binding}
 }

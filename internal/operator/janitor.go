@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"zaentrum.io/zae/api/v1alpha1"
+	"zaentrum.io/zae/internal/apply"
 )
 
 // How long a values Secret may stay that nothing references (contract §2): a client creates a Secret
@@ -34,6 +35,7 @@ const (
 type janitor struct {
 	client client.Client
 	live   client.Reader
+	sight  *sight
 	now    func() time.Time
 
 	mu sync.Mutex
@@ -41,8 +43,20 @@ type janitor struct {
 	since map[types.NamespacedName]map[types.UID]time.Time
 }
 
-// Reconcile looks at all values Secrets of the addon that req names, whether the addon exists or not.
+// Reconcile looks at the values Secrets of an addon, if the operator may.
 func (j *janitor) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	if clear, _ := j.sight.clear(); !clear {
+		return ctrl.Result{RequeueAfter: afterEmptyCache}, nil
+	}
+	result, err := j.reconcile(ctx, req)
+	if _, denied := apply.Denied(err); denied { // which access has told
+		return ctrl.Result{RequeueAfter: askAgainMost}, nil
+	}
+	return result, err
+}
+
+// reconcile looks at all values Secrets of the addon that req names, whether the addon exists or not.
+func (j *janitor) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	list, err := valuesSecrets(ctx, j.client, req.NamespacedName)
 	if err != nil {
 		return ctrl.Result{}, err

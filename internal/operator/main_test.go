@@ -71,16 +71,24 @@ func apiServer(t *testing.T) *rest.Config {
 		t.Fatal("needs an API server: run through make test, or set KUBEBUILDER_ASSETS to a directory with etcd and kube-apiserver")
 	}
 	server.Do(func() {
-		server.env = &envtest.Environment{
-			ControlPlaneStartTimeout: 2 * time.Minute, ControlPlaneStopTimeout: time.Minute,
-			CRDDirectoryPaths: []string{filepath.Join("..", "..", "deploy", "crds")}, ErrorIfCRDPathMissing: true,
-		}
+		server.env = environment()
 		server.config, server.err = server.env.Start()
 	})
 	if server.err != nil {
 		t.Fatal(server.err)
 	}
 	return server.config
+}
+
+// environment is a control plane to start.
+func environment() *envtest.Environment {
+	env := &envtest.Environment{
+		ControlPlaneStartTimeout: 2 * time.Minute, ControlPlaneStopTimeout: time.Minute,
+		CRDDirectoryPaths: []string{filepath.Join("..", "..", "deploy", "crds")}, ErrorIfCRDPathMissing: true,
+	}
+	// Some clusters ask for more rights than others.
+	env.ControlPlane.GetAPIServer().Configure().Append("enable-admission-plugins", "OwnerReferencesPermissionEnforcement")
+	return env
 }
 
 // clock is one that tests move.
@@ -190,7 +198,7 @@ func (h *house) start() {
 	done := make(chan error, 1)
 	go func() {
 		done <- operator.Run(ctx, operator.Options{
-			Config: server.config, Namespace: h.namespace, Fetcher: h.counting, Worker: h.counting,
+			Config: server.config, Namespaces: []string{h.namespace}, Fetcher: h.counting, Worker: h.counting,
 			MetricsAddr: "0", ProbeAddr: "0", Now: h.clock.now,
 			Log: slog.New(slog.NewJSONHandler(h.log, nil)),
 			// Two operators in one process would register the same controller names.

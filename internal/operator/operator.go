@@ -13,15 +13,16 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net/http"
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -34,11 +35,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -61,21 +59,24 @@ var Kinds = []schema.GroupVersionKind{
 // Options configure an operator.
 type Options struct {
 	Config *rest.Config
-	// Namespace is the one to watch; empty for all.
-	Namespace string
-	Fetcher   engine.Fetcher
-	Worker    engine.Worker
+	// Namespaces are those to work in, each apart from the others and under a Lease of its own; none for all,
+	// under one.
+	Namespaces []string
+	Fetcher    engine.Fetcher
+	Worker     engine.Worker
 
-	// LeaderElection lets several replicas run, one of them working.
-	LeaderElection          bool
-	LeaderElectionNamespace string // needed when Namespace is empty
+	// LeaderElection lets several replicas run, one of them working in a namespace.
+	LeaderElection bool
+	// LeaderElectionNamespace is where the Lease is when all namespaces are watched; otherwise it is in the
+	// watched one.
+	LeaderElectionNamespace string
 
 	MetricsAddr string // "0" serves none
 	ProbeAddr   string // "0" serves none
 
 	// Resync is how long an addon may go without a reconcile, at most; five minutes by default.
 	Resync  time.Duration
-	Workers int // addons worked on at the same time; 8 by default
+	Workers int // addons worked on at the same time in each of Namespaces; 8 by default
 
 	// AnyName allows a second operator in this process, as tests have; its metrics are told apart by nothing.
 	AnyName bool
@@ -102,8 +103,8 @@ func (o *Options) defaults() {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	if o.LeaderElectionNamespace == "" {
-		o.LeaderElectionNamespace = o.Namespace
+	if len(o.Namespaces) == 0 {
+		o.Namespaces = []string{metav1.NamespaceAll}
 	}
 }
 
@@ -126,37 +127,24 @@ func Run(ctx context.Context, o Options) error {
 		ctrl.SetLogger(logger)
 		klog.SetLogger(logger)
 	}
-	cluster := rest.CopyConfig(o.Config)
-	cluster.WarningHandler = rest.NoWarnings{} // a warning may quote what a chart rendered
-	cluster.QPS = -1                           // the API server's own fairness decides, not a limit here that delays plans
-
-	mgr, err := ctrl.NewManager(cluster, ctrl.Options{
-		Scheme:                        Scheme(),
-		Logger:                        logger,
-		Cache:                         cacheOptions(o.Namespace),
-		Client:                        client.Options{Cache: &client.CacheOptions{Unstructured: true}},
-		LeaderElection:                o.LeaderElection,
-		LeaderElectionID:              LeaderElectionID,
-		LeaderElectionNamespace:       o.LeaderElectionNamespace,
-		LeaderElectionReleaseOnCancel: true, // Run's caller exits when Run returns
-		Metrics:                       server.Options{BindAddress: o.MetricsAddr},
-		HealthProbeBindAddress:        o.ProbeAddr,
-		Controller:                    config.Controller{SkipNameValidation: &o.AnyName},
-	})
-	if err != nil {
-		return fmt.Errorf("operator: %w", err)
+	shards := make([]*shard, 0, len(o.Namespaces))
+	for i, namespace := range o.Namespaces {
+		own := o
+		if i > 0 {
+			own.MetricsAddr = "0" // the metrics of a process are served once
+		}
+		s, err := newShard(own, namespace)
+		if err != nil {
+			return fmt.Errorf("operator: %w", err)
+		}
+		shards = append(shards, s)
 	}
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	fetcher, err := setup(ctx, mgr, o)
-	if err != nil {
-		return fmt.Errorf("operator: %w", err)
+	running, ctx := errgroup.WithContext(ctx)
+	running.Go(func() error { return serveProbes(ctx, o.ProbeAddr, shards) })
+	for _, s := range shards {
+		running.Go(func() error { return s.run(ctx) })
 	}
-	defer func() {
-		stop()
-		fetcher.wait()
-	}()
-	if err := mgr.Start(ctx); err != nil {
+	if err := running.Wait(); err != nil {
 		return fmt.Errorf("operator: %w", err)
 	}
 	return nil
@@ -172,7 +160,8 @@ func cacheOptions(namespace string) cache.Options {
 		o.ByObject[object(gvk)] = cache.ByObject{Label: selector}
 	}
 	if namespace != "" {
-		o.DefaultNamespaces = map[string]cache.Config{namespace: {}}
+		// By this selector the requests are for the namespace alone.
+		o.DefaultFieldSelector = fields.OneTermEqualSelector("metadata.namespace", namespace)
 	}
 	return o
 }
@@ -193,6 +182,7 @@ func object(gvk schema.GroupVersionKind) *unstructured.Unstructured {
 	return u
 }
 
+// setup has the manager work, from what its caches hold, with the rights that there are.
 func setup(ctx context.Context, mgr ctrl.Manager, o Options) (*patientFetcher, error) {
 	cluster := &apply.Cluster{
 		Cache:        mgr.GetCache(),
@@ -211,8 +201,16 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) (*patientFetcher, e
 			return nil, err
 		}
 	}
+	sight, ok := mgr.GetCache().(*sight)
+	if !ok {
+		return nil, errors.New("the manager has other caches")
+	}
+	if err := sight.follow(ctx); err != nil {
+		return nil, err
+	}
 	fetcher := newPatientFetcher(ctx, o.Fetcher, o.Now)
 	r := &reconciler{
+		sight:  sight,
 		client: mgr.GetClient(),
 		live:   mgr.GetAPIReader(),
 		engine: &engine.Engine{Fetch: fetcher, Worker: o.Worker, Cluster: cluster},
@@ -235,7 +233,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) (*patientFetcher, e
 		return nil, err
 	}
 
-	j := &janitor{client: mgr.GetClient(), live: mgr.GetAPIReader(), now: o.Now}
+	j := &janitor{client: mgr.GetClient(), live: mgr.GetAPIReader(), sight: sight, now: o.Now}
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("values-secrets").
 		Watches(object(corev1.SchemeGroupVersion.WithKind("Secret")), handler.EnqueueRequestsFromMapFunc(addonByLabel)).
@@ -245,17 +243,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) (*patientFetcher, e
 		return nil, err
 	}
 
-	if err := mgr.AddHealthzCheck("alive", healthz.Ping); err != nil {
-		return nil, err
-	}
-	return fetcher, mgr.AddReadyzCheck("caches", func(req *http.Request) error {
-		ctx, cancel := context.WithTimeout(req.Context(), time.Second)
-		defer cancel()
-		if !mgr.GetCache().WaitForCacheSync(ctx) {
-			return errors.New("caches are not filled yet")
-		}
-		return nil
-	})
+	return fetcher, nil
 }
 
 // specOrMetadataChanged lets through what a person or a client changed, and drops what only the status,

@@ -32,6 +32,7 @@ import (
 type reconciler struct {
 	client  client.Client // reads from the caches
 	live    client.Reader // reads from the cluster
+	sight   *sight
 	engine  *engine.Engine
 	events  recorder.EventRecorder
 	now     func() time.Time
@@ -39,6 +40,7 @@ type reconciler struct {
 	resync  time.Duration
 	writes  *writes
 	told    told
+	toldOf  told // which rights are lacking, in events
 	calm    calm
 	settled settled
 	fresh   fresh // generated values that nothing runs with yet
@@ -51,8 +53,8 @@ const (
 	afterStaleCache    = 25 * time.Millisecond
 )
 
-// Reconcile takes one addon through its steps. The status is written once, at the end.
-func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+// reconcile takes one addon through its steps. The status is written once, at the end.
+func (r *reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	a := &v1alpha1.ZaentrumAddon{}
 	if err := r.client.Get(ctx, req.NamespacedName, a); err != nil {
 		if apierrors.IsNotFound(err) {
@@ -60,6 +62,7 @@ func (r *reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			r.engine.Cluster.Forget(uid)
 			r.fresh.drop(uid)
 			r.told.forget(req.NamespacedName)
+			r.toldOf.forget(req.NamespacedName)
 			r.calm.forget(req.NamespacedName)
 			r.settled.forget(req.NamespacedName)
 		}
@@ -263,6 +266,11 @@ func (r *reconciler) troubled(phase v1alpha1.Phase, err error) (*outcome, time.D
 	var wait *engine.Waiting
 	if errors.As(err, &wait) {
 		return &outcome{waiting: wait.What}, wait.After, nil
+	}
+	if right, ok := apply.Denied(err); ok {
+		o := r.lacking(right)
+		o.phase = phase
+		return o, askAgainMost, nil
 	}
 	f := new(fault.Fault)
 	if !errors.As(err, &f) || f.Code == fault.Conflict { // an object moved meanwhile: look again, and say nothing

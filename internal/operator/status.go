@@ -30,6 +30,7 @@ const (
 	reasonDegraded    = "Degraded"            // Ready: a component is not ready, or its rollout stalled
 	reasonNotApplied  = "NotApplied"          // Ready: nothing was applied
 	reasonNotPlanned  = "NotPlanned"          // Ready: planning failed, nothing was applied
+	reasonRights      = "RightsLacking"       // Planned: the operator may not do what it takes
 )
 
 // outcome is what a reconcile found, from which the status is made.

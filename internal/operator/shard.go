@@ -1,0 +1,89 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+)
+
+// shard is the operator of one namespace, or of all. It has its own caches, rights and Lease, so that what is
+// missing in one namespace is missing in no other, and so that of several processes each may lead some.
+type shard struct {
+	namespace string // empty for all
+	options   Options
+	manager   ctrl.Manager
+	access    *access
+}
+
+func newShard(o Options, namespace string) (*shard, error) {
+	home := namespace
+	if namespace == metav1.NamespaceAll {
+		home = o.LeaderElectionNamespace
+	}
+	log := o.Log
+	if len(o.Namespaces) > 1 {
+		log = log.With("shard", namespace)
+	}
+	s := &shard{namespace: namespace, options: o, access: newAccess(namespace, home, o.LeaderElection, log, o.Now)}
+	cluster := rest.CopyConfig(o.Config)
+	cluster.WarningHandler = rest.NoWarnings{} // a warning may quote what a chart rendered
+	cluster.QPS = -1                           // the API server's own fairness decides, not a limit here that delays plans
+	cluster.Wrap(s.access.wrap)
+	anyName := o.AnyName || len(o.Namespaces) > 1
+	var err error
+	s.manager, err = ctrl.NewManager(cluster, ctrl.Options{
+		Scheme:                        Scheme(),
+		Logger:                        logr.FromSlogHandler(log.Handler()),
+		NewCache:                      newSight(s.access),
+		Cache:                         cacheOptions(namespace),
+		Client:                        client.Options{Cache: &client.CacheOptions{Unstructured: true}},
+		LeaderElection:                o.LeaderElection,
+		LeaderElectionID:              LeaderElectionID,
+		LeaderElectionNamespace:       home,
+		LeaderElectionReleaseOnCancel: true, // Run's caller exits when Run returns
+		Metrics:                       server.Options{BindAddress: o.MetricsAddr},
+		HealthProbeBindAddress:        "0", // see serveProbes
+		Controller:                    config.Controller{SkipNameValidation: &anyName},
+	})
+	return s, err
+}
+
+// run works until the context ends.
+func (s *shard) run(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	fetcher, err := setup(ctx, s.manager, s.options)
+	if err != nil {
+		return err
+	}
+	var asking sync.WaitGroup
+	asking.Go(func() { s.access.run(ctx, s.manager.GetClient()) })
+	defer func() {
+		stop()
+		asking.Wait()
+		fetcher.wait()
+	}()
+	return s.manager.Start(ctx)
+}
+
+// problems are why the shard does not do its work, in order; none when it does, or would if it led.
+func (s *shard) problems() []string {
+	problems := s.access.problems()
+	if c, ok := s.manager.GetCache().(*sight); ok && !c.filled() {
+		problems = append(problems, "caches are not filled yet")
+	}
+	if len(s.options.Namespaces) > 1 {
+		for i := range problems {
+			problems[i] = fmt.Sprintf("namespace %s: %s", s.namespace, problems[i])
+		}
+	}
+	return problems
+}
