@@ -23,6 +23,9 @@ type Facts struct {
 	// NotRendered tells that the objects are not known, since values are missing or wrong: then nothing is
 	// said about an object that is not there.
 	NotRendered bool
+	// MadeUp, which may be nil, tells of a text whether it stands for what an admin would give: its form says
+	// nothing then.
+	MadeUp func(text string) bool
 
 	// What the platform hands to charts under .Values.zaentrum and they may use without rendering it.
 	MediaClaim       string   // zaentrum.media.claimName
@@ -126,7 +129,7 @@ func newScope(f Facts) *scope {
 				names[o.id.Name] = true
 			}
 		}
-		o.faults = faults(o.id, o.root)
+		o.faults = faults(o.id, o.root, f.MadeUp)
 		s.objects = append(s.objects, o)
 	}
 	return s

@@ -144,7 +144,7 @@ func TestFindingsAreCompleteAndInOrder(t *testing.T) {
 apiVersion: batch/v1
 kind: Job
 metadata: {name: zaentrum-addon-z, namespace: other}
-spec: {template: {spec: {hostPID: true, hostNetwork: true, volumes: [{name: a, hostPath: {path: /}}]}}}
+spec: {template: {spec: {hostPID: true, hostNetwork: true, volumes: [{name: a, hostPath: {path: /}}], containers: [{name: a, image: x}]}}}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
@@ -163,9 +163,10 @@ type: x
 	}
 	want := []string{
 		"chart-api-version Chart", "chart-addon Chart", "chart-primary Chart", "no-crds Chart",
-		"own-namespace Job", "reserved-name Job", "no-host-network Job", "no-host-pid Job", "no-host-path Job",
+		"own-namespace Job", "reserved-name Job", "valid-object Job", "no-host-network Job", "no-host-pid Job", "no-host-path Job",
 		"allowed-kind Role", "own-namespace Role",
 		"secret-type Secret",
+		"pinned-digest Job", "resource-requests Job",
 	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("findings (-want +got):\n%s", d)

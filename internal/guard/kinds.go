@@ -31,11 +31,27 @@ func noExternalAddress(_ *scope, o *object) []hit {
 	return hits
 }
 
+func noClusterAddress(_ *scope, o *object) []hit {
+	spec := o.root.at("spec")
+	var hits []hit
+	for _, ip := range append([]value{spec.at("clusterIP")}, spec.at("clusterIPs").items()...) {
+		if !ip.anyOf("None") {
+			hits = append(hits, ip.hit("a chosen address not allowed"))
+		}
+	}
+	return hits
+}
+
+// noExistingVolume looks at the class, too: an empty one is no class, and such a claim is bound to a volume that
+// somebody made by hand. One that is left out is the cluster's default.
 func noExistingVolume(_ *scope, o *object) []hit {
 	spec := o.root.at("spec")
 	var hits []hit
 	for _, k := range []string{"volumeName", "dataSource", "dataSourceRef"} {
 		hits = append(hits, filled(k+" not allowed", spec.at(k))...)
+	}
+	if class := spec.at("storageClassName"); class.is("") {
+		hits = append(hits, class.hit("an empty storageClassName binds an existing volume"))
 	}
 	return hits
 }

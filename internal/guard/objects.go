@@ -1,6 +1,8 @@
 package guard
 
 import (
+	"encoding/base64"
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -129,13 +131,33 @@ func reservedLabel(_ *scope, o *object) []hit {
 	return hits
 }
 
-func wrongType(_ *scope, o *object) []hit    { return o.faultHits(false) }
-func unknownField(_ *scope, o *object) []hit { return o.faultHits(true) }
+func wrongType(_ *scope, o *object) []hit    { return o.faultHits(mistyped) }
+func unknownField(_ *scope, o *object) []hit { return o.faultHits(unknown) }
 
-func (o *object) faultHits(unknown bool) []hit {
+// validObject asks, besides, that the credentials of a registry are what such credentials are.
+func validObject(s *scope, o *object) []hit {
+	hits := o.faultHits(invalid)
+	if o.id.Kind != kindSecret || !o.root.at("type").is("kubernetes.io/dockerconfigjson") {
+		return hits
+	}
+	const key = ".dockerconfigjson"
+	config := o.root.at("stringData", key)
+	text, ok := config.raw.(string)
+	if config.raw == nil {
+		config = o.root.at("data", key)
+		decoded, err := base64.StdEncoding.DecodeString(config.text())
+		text, ok = string(decoded), err == nil && config.raw != nil
+	}
+	if ok && (s.MadeUp == nil || !s.MadeUp(text)) && json.Unmarshal([]byte(text), &map[string]any{}) != nil {
+		hits = append(hits, config.hit("must be a JSON object"))
+	}
+	return hits
+}
+
+func (o *object) faultHits(of faultKind) []hit {
 	var hits []hit
 	for _, f := range o.faults {
-		if f.unknown == unknown {
+		if f.of == of {
 			hits = append(hits, f.hit)
 		}
 	}
@@ -143,7 +165,8 @@ func (o *object) faultHits(unknown bool) []hit {
 }
 
 // uniqueListEntry finds entries that the API tells apart by their keys and that have the same keys.
-// Server-side apply refuses such lists, or merges them oddly.
+// Server-side apply refuses such lists, or merges them oddly. A pull secret that is named twice is not looked at: its
+// name is all that it says, and the operator drops the second.
 func uniqueListEntry(_ *scope, o *object) []hit {
 	var hits []hit
 	check := func(list value, keys ...string) {
@@ -163,7 +186,7 @@ func uniqueListEntry(_ *scope, o *object) []hit {
 		check(o.root.at("secrets"), "name")
 	}
 	pod := o.pod()
-	for _, list := range []string{"volumes", "initContainers", "containers", "imagePullSecrets", "resourceClaims", "schedulingGates", "evictionResponders"} {
+	for _, list := range []string{"volumes", "initContainers", "containers", "resourceClaims", "schedulingGates", "evictionResponders"} {
 		check(pod.at(list), "name")
 	}
 	check(pod.at("hostAliases"), "ip")
@@ -173,6 +196,7 @@ func uniqueListEntry(_ *scope, o *object) []hit {
 		check(c.at("ports"), "containerPort", "protocol")
 		check(c.at("volumeMounts"), "mountPath")
 		check(c.at("volumeDevices"), "devicePath")
+		check(c.at("resizePolicy"), "resourceName")
 	}
 	return hits
 }

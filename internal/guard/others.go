@@ -54,7 +54,16 @@ func noInstructions(_ *scope, o *object) []hit {
 			}
 		}
 	}
-	return hits
+	return append(hits, noOtherJobController(o)...)
+}
+
+// noOtherJobController is about the one field that does the same.
+func noOtherJobController(o *object) []hit {
+	by := o.root.at("spec", "managedBy")
+	if o.id.Kind != kindJob || by.anyOf("kubernetes.io/job-controller") {
+		return nil
+	}
+	return []hit{by.hit("hands the Job to another controller, which the guardrails do not see")}
 }
 
 // maxGrace is the longest that a pod may take to end, in seconds: a day.

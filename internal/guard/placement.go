@@ -2,10 +2,42 @@ package guard
 
 import "slices"
 
-// Rules about the nodes that pods may run on.
+// Rules about the nodes that pods may run on, and about the pods that they may choose.
 
+// noNodeName refuses every way to choose a node by its name: the field that passes the scheduler by, the label that
+// every node has, and the name itself. What leads away from a node is fine, and so is Exists, which is any.
 func noNodeName(_ *scope, o *object) []hit {
-	return filled("nodeName not allowed", o.pod().at("nodeName"))
+	pod := o.pod()
+	hits := filled("nodeName not allowed", pod.at("nodeName"))
+	hits = append(hits, filled("a node by its name not allowed", pod.at("nodeSelector", "kubernetes.io/hostname"))...)
+	for _, e := range nodeRequirements(pod) {
+		key := e.at("key").text()
+		if (key == "kubernetes.io/hostname" || key == "metadata.name") && !leadsAway(e) && !e.at("operator").is("Exists") {
+			hits = append(hits, e.hit("a node by its name not allowed"))
+		}
+	}
+	return hits
+}
+
+// nodeRequirements are all requirements that a pod has on its node, those that it only prefers included.
+func nodeRequirements(pod value) []value {
+	affinity := pod.at("affinity", "nodeAffinity")
+	terms := affinity.at("requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms").items()
+	for _, p := range affinity.at("preferredDuringSchedulingIgnoredDuringExecution").items() {
+		terms = append(terms, p.at("preference"))
+	}
+	var all []value
+	for _, t := range terms {
+		all = append(all, t.at("matchExpressions").items()...)
+		all = append(all, t.at("matchFields").items()...)
+	}
+	return all
+}
+
+// leadsAway knows the operators by which a requirement on nodes keeps a pod off them.
+func leadsAway(requirement value) bool {
+	operator := requirement.at("operator")
+	return operator.is("NotIn") || operator.is("DoesNotExist")
 }
 
 // controlPlane tells whether a label or taint marks control-plane nodes: today's name, the one before it,
@@ -31,18 +63,9 @@ func noControlPlane(_ *scope, o *object) []hit {
 			hits = append(hits, v.hit(what))
 		}
 	}
-	affinity := pod.at("affinity", "nodeAffinity")
-	terms := affinity.at("requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms").items()
-	for _, p := range affinity.at("preferredDuringSchedulingIgnoredDuringExecution").items() {
-		terms = append(terms, p.at("preference"))
-	}
-	for _, t := range terms {
-		for _, list := range []string{"matchExpressions", "matchFields"} {
-			for _, e := range t.at(list).items() {
-				if towardsControlPlane(e) {
-					hits = append(hits, e.hit(what))
-				}
-			}
+	for _, e := range nodeRequirements(pod) {
+		if towardsControlPlane(e) {
+			hits = append(hits, e.hit(what))
 		}
 	}
 	for _, t := range pod.at("tolerations").items() {
@@ -55,8 +78,8 @@ func noControlPlane(_ *scope, o *object) []hit {
 
 // towardsControlPlane judges one requirement on nodes. Only the operators known to lead away are fine.
 func towardsControlPlane(requirement value) bool {
-	key, operator := requirement.at("key").text(), requirement.at("operator")
-	if operator.is("NotIn") || operator.is("DoesNotExist") {
+	key := requirement.at("key").text()
+	if leadsAway(requirement) {
 		return false
 	}
 	if controlPlane(key) {
@@ -79,4 +102,33 @@ func noTolerateAll(_ *scope, o *object) []hit {
 		}
 	}
 	return hits
+}
+
+// ownNamespaceAffinity keeps the terms about other pods in the namespace. An empty namespaceSelector is all of them.
+func ownNamespaceAffinity(s *scope, o *object) []hit {
+	var hits []hit
+	for _, kind := range []string{"podAffinity", "podAntiAffinity"} {
+		affinity := o.pod().at("affinity", kind)
+		terms := affinity.at("requiredDuringSchedulingIgnoredDuringExecution").items()
+		for _, p := range affinity.at("preferredDuringSchedulingIgnoredDuringExecution").items() {
+			terms = append(terms, p.at("podAffinityTerm"))
+		}
+		for _, t := range terms {
+			if all := t.at("namespaceSelector"); all.raw != nil {
+				hits = append(hits, all.hit("namespaceSelector not allowed"))
+			}
+			for _, ns := range t.at("namespaces").items() {
+				if !ns.is(s.Namespace) {
+					hits = append(hits, ns.hit("a namespace other than the addon's"))
+				}
+			}
+		}
+	}
+	return hits
+}
+
+func noJobSelector(_ *scope, o *object) []hit {
+	spec := o.root.at("spec")
+	return append(filled("selector not allowed", spec.at("selector")),
+		unlessBool(spec.at("manualSelector"), false, "manualSelector must not be true")...)
 }

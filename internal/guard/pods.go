@@ -164,13 +164,43 @@ func noSchedulingGroup(_ *scope, o *object) []hit {
 	return filled("schedulingGroup not allowed", o.pod().at("schedulingGroup"))
 }
 
+// linuxPods looks at every way to another system: what the pod says it is for, what the nodes are that it wants, and
+// the settings that count only there. Host processes have a rule of their own.
 func linuxPods(_ *scope, o *object) []hit {
-	v := o.pod().at("os", "name")
-	if v.anyOf("linux") {
-		return nil
+	const what = "only pods of Linux are allowed"
+	pod := o.pod()
+	var hits []hit
+	if v := pod.at("os", "name"); !v.anyOf("linux") {
+		hits = append(hits, v.hit(what))
 	}
-	return []hit{v.hit("only pods of Linux are allowed")}
+	selector := pod.at("nodeSelector")
+	for _, k := range selector.keys() {
+		if v := selector.at(k); systemLabel(k) && !v.is("linux") || k == windowsBuild {
+			hits = append(hits, v.hit(what))
+		}
+	}
+	for _, e := range nodeRequirements(pod) {
+		key := e.at("key").text()
+		if systemLabel(key) && e.at("operator").is("In") && !slices.ContainsFunc(e.at("values").items(), isLinux) || key == windowsBuild && !leadsAway(e) {
+			hits = append(hits, e.hit(what))
+		}
+	}
+	return append(hits, contextHits(o, func(sc value) []hit {
+		options := sc.at("windowsOptions")
+		for _, k := range options.keys() {
+			if k != "hostProcess" && !options.at(k).blank() {
+				return []hit{options.hit("windowsOptions not allowed")}
+			}
+		}
+		return nil
+	})...)
 }
+
+const windowsBuild = "node.kubernetes.io/windows-build"
+
+func systemLabel(key string) bool { return key == "kubernetes.io/os" || key == "beta.kubernetes.io/os" }
+
+func isLinux(v value) bool { return v.is("linux") }
 
 // noProbeHost keeps the node from calling somebody else: a probe and a hook without a host call the pod.
 func noProbeHost(_ *scope, o *object) []hit {

@@ -95,11 +95,12 @@ func asTemplate(kind string, pod map[string]any) Facts {
 	return f
 }
 
-// ourRefusals are the ids of the rules that refuse a pod.
+// ourRefusals are the ids of the rules that refuse a pod, other than for not being a whole workload.
 func ourRefusals(pod map[string]any) []string {
 	ids := map[string]bool{}
+	rules := slices.DeleteFunc(Rules(), func(r Rule) bool { return r.ID == validity })
 	for _, kind := range []string{kindDeployment, kindJob} {
-		for _, f := range Refused(Check(asTemplate(kind, pod))) {
+		for _, f := range Refused(check(rules, asTemplate(kind, pod))) {
 			ids[f.Rule] = true
 		}
 	}

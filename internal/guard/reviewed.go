@@ -49,33 +49,37 @@ func reviewed() map[reflect.Type]map[string]string {
 			plain: "apiVersion kind metadata immutable data binaryData",
 		}},
 		{corev1.PersistentVolumeClaimSpec{}, verdicts{
-			"no-existing-volume": "volumeName dataSource dataSourceRef",
+			"no-existing-volume": "volumeName dataSource dataSourceRef storageClassName",
 			"claim-selector":     "selector",
-			plain:                "accessModes resources storageClassName volumeMode volumeAttributesClassName",
+			plain:                "accessModes resources volumeMode volumeAttributesClassName",
 		}},
 		{corev1.ServiceSpec{}, verdicts{
 			"service-type":             "type",
 			"no-external-address":      "externalIPs externalName loadBalancerIP loadBalancerSourceRanges loadBalancerClass",
 			"primary-port":             "ports",
 			"service-selects-own-pods": "selector",
-			// The rest shapes a cluster-internal address, or the API server refuses it beside type ClusterIP.
-			plain: "clusterIP clusterIPs sessionAffinity externalTrafficPolicy healthCheckNodePort publishNotReadyAddresses " +
-				"sessionAffinityConfig ipFamilies ipFamilyPolicy allocateLoadBalancerNodePorts internalTrafficPolicy trafficDistribution",
+			"no-cluster-address":       "clusterIP clusterIPs",
+			"valid-object":             "externalTrafficPolicy healthCheckNodePort allocateLoadBalancerNodePorts", // of other types
+			// The rest shapes a cluster-internal address.
+			plain: "sessionAffinity publishNotReadyAddresses " +
+				"sessionAffinityConfig ipFamilies ipFamilyPolicy internalTrafficPolicy trafficDistribution",
 		}},
 		{appsv1.DeploymentSpec{}, verdicts{
 			plain: "replicas selector template strategy minReadySeconds revisionHistoryLimit paused progressDeadlineSeconds",
 		}},
 		{batchv1.JobSpec{}, verdicts{
-			"no-device-claims": "scheduling",
+			"no-device-claims":     "scheduling",
+			"no-job-selector":      "selector manualSelector",
+			"no-other-controllers": "managedBy",
 			plain: "parallelism completions activeDeadlineSeconds podFailurePolicy successPolicy backoffLimit backoffLimitPerIndex " +
-				"maxFailedIndexes selector manualSelector template ttlSecondsAfterFinished completionMode suspend podReplacementPolicy managedBy",
+				"maxFailedIndexes template ttlSecondsAfterFinished completionMode suspend podReplacementPolicy",
 		}},
 		{corev1.PodTemplateSpec{}, verdicts{plain: "metadata spec"}},
 		{corev1.PodSpec{}, verdicts{
 			"allowed-volume":          "volumes",
 			"no-privileged":           "initContainers containers", // and every other rule about containers
 			"no-ephemeral-containers": "ephemeralContainers",
-			"no-control-plane":        "nodeSelector affinity tolerations",
+			"no-control-plane":        "nodeSelector affinity tolerations", // and no-node-name and linux-pods
 			"own-service-account":     "serviceAccountName serviceAccount",
 			"no-node-name":            "nodeName",
 			"no-host-network":         "hostNetwork",
@@ -130,7 +134,7 @@ func reviewed() map[reflect.Type]map[string]string {
 		{corev1.AppArmorProfile{}, verdicts{"no-unconfined-apparmor": "type", plain: "localhostProfile"}},
 		{corev1.WindowsSecurityContextOptions{}, verdicts{
 			"no-host-process": "hostProcess",
-			plain:             "gmsaCredentialSpecName gmsaCredentialSpec runAsUserName",
+			"linux-pods":      "gmsaCredentialSpecName gmsaCredentialSpec runAsUserName",
 		}},
 		{corev1.Container{}, containerVerdicts("")},
 		{corev1.EphemeralContainer{}, containerVerdicts("targetContainerName")},
@@ -168,11 +172,15 @@ func reviewed() map[reflect.Type]map[string]string {
 		{corev1.VolumeProjection{}, verdicts{
 			"own-secrets":           "secret",
 			"own-config-maps":       "configMap",
-			"allowed-volume":        "clusterTrustBundle podCertificate",
+			"allowed-volume":        "podCertificate",
 			"service-account-token": "serviceAccountToken", // a token of the pod's own service account
-			plain:                   "downwardAPI",
+			plain:                   "downwardAPI clusterTrustBundle",
 		}},
-		{corev1.Affinity{}, verdicts{"no-control-plane": "nodeAffinity", plain: "podAffinity podAntiAffinity"}},
+		{corev1.Affinity{}, verdicts{"no-control-plane": "nodeAffinity", "own-namespace-affinity": "podAffinity podAntiAffinity"}},
+		{corev1.PodAffinityTerm{}, verdicts{
+			"own-namespace-affinity": "namespaces namespaceSelector",
+			plain:                    "labelSelector topologyKey matchLabelKeys mismatchLabelKeys",
+		}},
 		{corev1.NodeAffinity{}, verdicts{
 			"no-control-plane": "requiredDuringSchedulingIgnoredDuringExecution preferredDuringSchedulingIgnoredDuringExecution",
 		}},

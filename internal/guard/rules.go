@@ -109,6 +109,11 @@ func Rules() []Rule {
 			Fix:   "Render each entry once.",
 		},
 		{
+			ID: "valid-object", Title: "what the cluster accepts", Level: Refuse, Ours: true, object: validObject,
+			Why: "The cluster does not take the object as it is: a field is missing, has a value that is none, or does not go with another one.",
+			Fix: "Correct the field that is named; the plan asks the cluster for the rest in a dry run.",
+		},
+		{
 			ID: "server-set-field", Title: "no fields that the cluster sets", Level: Warn, Ours: true, object: serverSetField,
 			Why: "The cluster overwrites or ignores what a chart says there.",
 			Fix: "Remove status, generation, creationTimestamp and selfLink; they are left over from an exported object.",
@@ -136,6 +141,11 @@ func Rules() []Rule {
 			Fix: "Remove externalIPs, externalName, loadBalancerIP, loadBalancerSourceRanges and loadBalancerClass.",
 		},
 		{
+			ID: "no-cluster-address", Title: "an address that the cluster chooses", Level: Refuse, Ours: true, Kinds: services, object: noClusterAddress,
+			Why: "An address that is taken fails in the middle of an apply, and one that others rely on, such as that of a Service which is gone, takes over their traffic.",
+			Fix: "Remove clusterIP and clusterIPs, or set clusterIP: None for a headless Service.",
+		},
+		{
 			ID: "primary-port", Title: "the primary Service listens on port 80", Level: Refuse, Kinds: services, object: primaryPort,
 			Why: "The platform reaches the addon at http://<primary>.",
 			Fix: "Give the Service that zaentrum.io/primary names a TCP port 80; targetPort may be any.",
@@ -148,10 +158,10 @@ func Rules() []Rule {
 		{
 			ID: "no-existing-volume", Title: "claims of new volumes", Level: Refuse, Kinds: claims, object: noExistingVolume,
 			Why: "Binding or cloning an existing volume reads what belongs to others.",
-			Fix: "Remove volumeName, dataSource and dataSourceRef.",
+			Fix: "Remove volumeName, dataSource and dataSourceRef. For the cluster's default class leave storageClassName out: an empty one binds an existing volume.",
 		},
 		{
-			ID: "claim-selector", Title: "claims that select no volume", Level: Warn, Ours: true, Kinds: claims, object: claimSelector,
+			ID: "claim-selector", Title: "claims that select no volume", Level: Refuse, Ours: true, Kinds: claims, object: claimSelector,
 			Why: "A selector binds the claim to a volume that somebody else prepared.",
 			Fix: "Leave the selector out, so that a new volume is made.",
 		},
@@ -184,13 +194,23 @@ func Rules() []Rule {
 		},
 		{
 			ID: "no-node-name", Title: "no node by name", Level: Refuse, Kinds: pods, object: noNodeName,
-			Why: "nodeName passes the scheduler by, and with it taints.",
-			Fix: "Remove nodeName; choose nodes by label with nodeSelector.",
+			Why: "A pod that names its node comes next to whatever runs there, the control plane or a database; nodeName also passes the scheduler by, and with it taints.",
+			Fix: "Remove nodeName and what chooses by kubernetes.io/hostname or metadata.name; choose nodes by a label that says what they are for, such as example.org/gpu.",
 		},
 		{
 			ID: "no-control-plane", Title: "no control-plane nodes", Level: Refuse, Kinds: pods, object: noControlPlane,
 			Why: "Next to the control plane, a pod is one step from the whole cluster.",
 			Fix: "Remove the nodeSelector, affinity or toleration for control-plane nodes.",
+		},
+		{
+			ID: "own-namespace-affinity", Title: "affinity to pods of the namespace", Level: Refuse, Ours: true, Kinds: pods, object: ownNamespaceAffinity,
+			Why: "With pods of other namespaces a pod comes next to whom it likes, the control plane's own for one, and an anti-affinity keeps them off their nodes.",
+			Fix: "Remove namespaces and namespaceSelector: without them a term means the pods of the addon's own namespace.",
+		},
+		{
+			ID: "no-job-selector", Title: "Jobs that select their own pods only", Level: Refuse, Ours: true, Kinds: []string{kindJob}, object: noJobSelector,
+			Why: "With a selector of its own a Job takes over pods of others, and deletes them.",
+			Fix: "Remove selector and manualSelector; the cluster makes the selector.",
 		},
 		{
 			ID: "ends-in-time", Title: "pods that end within a day", Level: Refuse, Ours: true, Kinds: pods, object: noEndlessEnd,
@@ -282,7 +302,7 @@ func Rules() []Rule {
 		{
 			ID: "linux-pods", Title: "pods of Linux", Level: Refuse, Ours: true, Kinds: pods, object: linuxPods,
 			Why: "The safe defaults that the operator sets are those of Linux; the cluster accepts them on no other system, and these rules know none.",
-			Fix: "Set os.name to linux, or leave os out.",
+			Fix: "Set os.name to linux, or leave os out; remove windowsOptions, and selectors for nodes of another system.",
 		},
 		{
 			ID: "no-probe-host", Title: "probes and hooks call their own pod", Level: Refuse, Ours: true, Kinds: pods, object: noProbeHost,
@@ -299,7 +319,7 @@ func Rules() []Rule {
 		{
 			ID: "allowed-volume", Title: "only volumes of the addon's own", Level: Refuse, Kinds: pods, object: allowedVolume,
 			Why: "Other volumes mount what belongs to the node, the network or others.",
-			Fix: "Use configMap, secret, emptyDir, projected (of configMap, secret, downwardAPI and serviceAccountToken), downwardAPI or persistentVolumeClaim.",
+			Fix: "Use configMap, secret, emptyDir, projected (of configMap, secret, downwardAPI, serviceAccountToken and clusterTrustBundle), downwardAPI or persistentVolumeClaim.",
 		},
 		{
 			ID: "one-volume-source", Title: "one source in a volume", Level: Refuse, Ours: true, Kinds: pods, object: oneVolumeSource,

@@ -20,16 +20,25 @@ import (
 	"zaentrum.io/zae/internal/manifest"
 )
 
-// fault is a place where a tree is not what its kind and version say: an unknown field, or a value of
-// another type.
+// fault is a place where a tree is not what its kind and version say.
 type fault struct {
 	hit
-	unknown bool
+	of faultKind
 }
 
-// shape is what may stand at a place. Exactly one of its parts is set.
+type faultKind int
+
+const (
+	mistyped faultKind = iota // a value of another type
+	unknown                   // a field that the kind does not have
+	invalid                   // a value, or the lack of one, that the API server does not accept
+)
+
+// shape is what may stand at a place. Exactly one of its parts is set, but for limits, which go with fields.
 type shape struct {
 	fields map[string]*shape          // an object with these fields
+	limits map[string]limit           // what else must hold for some of them
+	whole  form                       // and for them together; nil for nothing
 	values *shape                     // a mapping from any key to this
 	items  *shape                     // a list of this
 	scalar func(v any) (fault string) // anything else; the fault is empty when v fits
@@ -38,7 +47,7 @@ type shape struct {
 // shapes are the trees of the allowed kinds, derived from the types of the Kubernetes API that this module
 // is built with. Fields of reviewed types that were not reviewed are left out, so they are refused.
 var shapes = sync.OnceValue(func() map[manifest.ID]*shape {
-	b := shapeBuilder{done: map[reflect.Type]*shape{}, reviewed: reviewed()}
+	b := shapeBuilder{done: map[reflect.Type]*shape{}, reviewed: reviewed(), limits: limits(), wholes: wholes()}
 	out := map[manifest.ID]*shape{}
 	for kind, of := range map[string]any{
 		kindServiceAccount: corev1.ServiceAccount{},
@@ -55,22 +64,27 @@ var shapes = sync.OnceValue(func() map[manifest.ID]*shape {
 })
 
 // faults compares a tree with the shape of its kind. Kinds without one have no faults: they are refused
-// as a whole.
-func faults(id manifest.ID, root value) []fault {
+// as a whole. Texts that are madeUp, which may be nil, stand for what an admin would give: their form says nothing.
+func faults(id manifest.ID, root value, madeUp func(string) bool) []fault {
 	s := shapes()[manifest.ID{APIVersion: id.APIVersion, Kind: id.Kind}]
 	if s == nil {
 		return nil
 	}
-	var found []fault
-	s.compare(root, &found)
-	return found
+	c := comparison{madeUp: madeUp}
+	c.compare(s, root)
+	return c.found
+}
+
+type comparison struct {
+	madeUp func(string) bool
+	found  []fault
 }
 
 // compare collects the faults of v. A null stands for an absent field, as the API server reads it, but
 // is no element of a list or mapping.
-func (s *shape) compare(v value, found *[]fault) {
+func (c *comparison) compare(s *shape, v value) {
 	wrong := func(what string) {
-		*found = append(*found, fault{hit: v.hit("wrong type, must be %s", what)})
+		c.found = append(c.found, fault{hit: v.hit("wrong type, must be %s", what)})
 	}
 	switch {
 	case s.fields != nil:
@@ -84,14 +98,15 @@ func (s *shape) compare(v value, found *[]fault) {
 			switch {
 			case !known:
 				hint := ""
-				if len(*found) < maxMeant {
+				if len(c.found) < maxMeant {
 					hint = s.meant(k)
 				}
-				*found = append(*found, fault{hit: at.hit("unknown field%s", hint), unknown: true})
+				c.found = append(c.found, fault{hit: at.hit("unknown field%s", hint), of: unknown})
 			case at.raw != nil:
-				field.compare(at, found)
+				c.compare(field, at)
 			}
 		}
+		c.limit(s, v)
 	case s.values != nil:
 		if _, ok := v.raw.(map[string]any); !ok {
 			wrong("an object")
@@ -101,10 +116,10 @@ func (s *shape) compare(v value, found *[]fault) {
 			at := v.at(k)
 			if at.raw == nil {
 				// What templates write for a value that is not there. The API server refuses it or drops the key.
-				*found = append(*found, fault{hit: at.hit("null: give it a value, in quotes if it is empty, or leave the key out")})
+				c.found = append(c.found, fault{hit: at.hit("null: give it a value, in quotes if it is empty, or leave the key out")})
 				continue
 			}
-			s.values.compare(at, found)
+			c.compare(s.values, at)
 		}
 	case s.items != nil:
 		if _, ok := v.raw.([]any); !ok {
@@ -112,11 +127,25 @@ func (s *shape) compare(v value, found *[]fault) {
 			return
 		}
 		for _, e := range v.items() {
-			s.items.compare(e, found)
+			c.compare(s.items, e)
 		}
 	default:
 		if what := s.scalar(v.raw); what != "" {
 			wrong(what)
+		}
+	}
+}
+
+// limit asks of the fields of v, and of v as a whole, what must hold beyond their types.
+func (c *comparison) limit(s *shape, v value) {
+	for _, k := range slices.Sorted(maps.Keys(s.limits)) {
+		for _, h := range s.limits[k].judge(v.at(k), c.madeUp) {
+			c.found = append(c.found, fault{hit: h, of: invalid})
+		}
+	}
+	if s.whole != nil {
+		for _, h := range s.whole(v) {
+			c.found = append(c.found, fault{hit: h, of: invalid})
 		}
 	}
 }
@@ -173,6 +202,8 @@ func distance(a, b string) int {
 type shapeBuilder struct {
 	done     map[reflect.Type]*shape // also breaks the circle of types that contain themselves
 	reviewed map[reflect.Type]map[string]string
+	limits   map[reflect.Type]map[string]limit
+	wholes   map[reflect.Type]form
 }
 
 func (b *shapeBuilder) build(t reflect.Type) *shape {
@@ -190,7 +221,7 @@ func (b *shapeBuilder) build(t reflect.Type) *shape {
 	case reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()):
 		s.scalar = unsupported // reads JSON in a way of its own that is not described here
 	case t.Kind() == reflect.Struct:
-		s.fields = map[string]*shape{}
+		s.fields, s.limits, s.whole = map[string]*shape{}, b.limits[t], b.wholes[t]
 		b.addFields(s.fields, t, b.reviewed[t])
 	case t.Kind() == reflect.Map:
 		s.values = b.build(t.Elem())

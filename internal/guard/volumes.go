@@ -17,6 +17,9 @@ func noHostPath(_ *scope, o *object) []hit {
 }
 
 // allowedVolume lists what a volume may be. A volume that says nothing is an emptyDir, as in Kubernetes.
+//
+// A clusterTrustBundle is an object of the cluster's, but it holds only certificates that everybody is meant to
+// trust. A podCertificate has a signer of the cluster's vouch for the pod to whoever trusts it, so it is not allowed.
 func allowedVolume(_ *scope, o *object) []hit {
 	var hits []hit
 	for _, v := range o.pod().at("volumes").items() {
@@ -31,7 +34,7 @@ func allowedVolume(_ *scope, o *object) []hit {
 		for _, p := range v.at("projected", "sources").items() {
 			for _, k := range sources(p) {
 				switch k {
-				case "configMap", "secret", "downwardAPI", "serviceAccountToken":
+				case "configMap", "secret", "downwardAPI", "serviceAccountToken", "clusterTrustBundle":
 				default:
 					hits = append(hits, p.hit("projected %s not allowed", clean(k, maxKind)))
 				}

@@ -18,8 +18,11 @@ import (
 // guard runs the guardrails on what a render came to.
 func (l *linter) guard(set manifest.Set, notRendered bool, number int, platform map[string]any) {
 	for _, g := range guard.Check(l.facts(set, notRendered, platform)) {
-		if g.Rule == "service-selects-own-pods" && g.Name == l.primary() {
+		switch {
+		case g.Rule == "service-selects-own-pods" && g.Name == l.primary():
 			continue // worse: told as service-without-pods
+		case g.Rule == "valid-object" && strings.HasPrefix(g.What, "no volume"):
+			continue // told as missing-volume, with the name
 		}
 		one := Finding{Rule: g.Rule, Severity: severityOf(g.Level), File: g.Source, Path: g.Path, Message: g.What}
 		at := l.locate(g.Source, g.Path)
@@ -38,7 +41,9 @@ func (l *linter) guard(set manifest.Set, notRendered bool, number int, platform 
 
 // facts are what the guardrails look at.
 func (l *linter) facts(set manifest.Set, notRendered bool, platform map[string]any) guard.Facts {
-	return engine.Facts(l.name(), text(platform, "namespace"), l.chart, set, platform, !notRendered)
+	f := engine.Facts(l.name(), text(platform, "namespace"), l.chart, set, platform, !notRendered)
+	f.MadeUp = madeUp.MatchString
+	return f
 }
 
 // primary is the name of the Service that serves the addon's manifest.

@@ -202,7 +202,7 @@ func randomObjects(seed uint64, name string) []object {
 		n := fmt.Sprintf("%s-claim-%d", name, i)
 		m.claim = append(m.claim, n)
 		spec := object{"accessModes": m.one([]any{"ReadWriteOnce"}, []any{"ReadWriteMany", "ReadOnlyMany"}, []any{"ReadWriteOncePod"}), "resources": object{"requests": object{"storage": m.one("1Gi", "500M", int64(1048576), "1e6")}}}
-		m.maybe(spec, "storageClassName", m.one("", "standard"))
+		m.maybe(spec, "storageClassName", m.one("fast.example", "standard"))
 		m.maybe(spec, "volumeMode", "Filesystem")
 		add("v1", "PersistentVolumeClaim", n, object{"spec": spec})
 	}
