@@ -15,7 +15,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"zaentrum.io/zae/internal/apply"
 )
@@ -58,8 +57,13 @@ func newAccess(watched, home string, leads bool, log *slog.Logger, now func() ti
 	}
 }
 
+// reviews is where to ask about rights. It changes nothing, so that one who does not lead may ask too.
+type reviews interface {
+	Create(ctx context.Context, review *authorizationv1.SelfSubjectAccessReview, o metav1.CreateOptions) (*authorizationv1.SelfSubjectAccessReview, error)
+}
+
 // run asks the cluster about all rights, and then about those that are lacking, until the context ends.
-func (x *access) run(ctx context.Context, c client.Client) {
+func (x *access) run(ctx context.Context, c reviews) {
 	x.ask(ctx, c, x.needs)
 	for pause := askAgain; ctx.Err() == nil; pause = min(2*pause, askAgainMost) {
 		lacking := x.lacks()
@@ -81,7 +85,7 @@ func (x *access) run(ctx context.Context, c client.Client) {
 
 // ask brings what is known about these rights up to date. An API server that does not tell is believed to have
 // meant what it answered before, for a while.
-func (x *access) ask(ctx context.Context, c client.Client, which []need) {
+func (x *access) ask(ctx context.Context, c reviews, which []need) {
 	for _, n := range which {
 		if n.verb == "" {
 			continue
@@ -92,10 +96,11 @@ func (x *access) ask(ctx context.Context, c client.Client, which []need) {
 			Namespace: strings.TrimSuffix(n.where(x.watched, x.home), apply.AllNamespaces),
 			Verb:      n.verb, Group: n.group, Resource: resource, Subresource: sub, Name: n.name,
 		}
-		if err := c.Create(ctx, review); err != nil {
+		answer, err := c.Create(ctx, review, metav1.CreateOptions{})
+		if err != nil {
 			break
 		}
-		x.found(n.right(x.watched, x.home), n, !review.Status.Allowed)
+		x.found(n.right(x.watched, x.home), n, !answer.Status.Allowed)
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -203,7 +208,7 @@ func (x *access) problems() []string {
 // maxDenial bounds what is read of an answer to find out about a right.
 const maxDenial = 64 << 10
 
-// Wrap is a transport that sees which requests are denied.
+// wrap is a transport that sees which requests are denied.
 func (x *access) wrap(next http.RoundTripper) http.RoundTripper { return &denials{next, x} }
 
 type denials struct {

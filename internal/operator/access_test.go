@@ -17,23 +17,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"zaentrum.io/zae/internal/apply"
 )
 
 // reviewer answers which rights there are, or with an error.
 type reviewer struct {
-	client.Client
 	allowed bool
 	err     error
 }
 
-func (r reviewer) Create(_ context.Context, o client.Object, _ ...client.CreateOption) error {
-	if review, ok := o.(*authorizationv1.SelfSubjectAccessReview); ok {
-		review.Status.Allowed = r.allowed
-	}
-	return r.err
+func (r reviewer) Create(_ context.Context, review *authorizationv1.SelfSubjectAccessReview, _ metav1.CreateOptions) (*authorizationv1.SelfSubjectAccessReview, error) {
+	review.Status.Allowed = r.allowed
+	return review, r.err
 }
 
 // TestADenialIsBelievedForAWhile notes a right that nobody needs, and one that the cluster does not answer about.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	authorization "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,6 +22,7 @@ type shard struct {
 	options   Options
 	manager   ctrl.Manager
 	access    *access
+	reviews   reviews
 }
 
 func newShard(o Options, namespace string) (*shard, error) {
@@ -36,9 +38,13 @@ func newShard(o Options, namespace string) (*shard, error) {
 	cluster := rest.CopyConfig(o.Config)
 	cluster.WarningHandler = rest.NoWarnings{} // a warning may quote what a chart rendered
 	cluster.QPS = -1                           // the API server's own fairness decides, not a limit here that delays plans
+	asking, err := authorization.NewForConfig(cluster)
+	if err != nil {
+		return nil, err
+	}
+	s.reviews = asking.SelfSubjectAccessReviews()
 	cluster.Wrap(s.access.wrap)
 	anyName := o.AnyName || len(o.Namespaces) > 1
-	var err error
 	s.manager, err = ctrl.NewManager(cluster, ctrl.Options{
 		Scheme:                        Scheme(),
 		Logger:                        logr.FromSlogHandler(log.Handler()),
@@ -65,7 +71,7 @@ func (s *shard) run(ctx context.Context) error {
 		return err
 	}
 	var asking sync.WaitGroup
-	asking.Go(func() { s.access.run(ctx, s.manager.GetClient()) })
+	asking.Go(func() { s.access.run(ctx, s.reviews) })
 	defer func() {
 		stop()
 		asking.Wait()
