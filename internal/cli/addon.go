@@ -14,25 +14,45 @@ import (
 func newAddon(a *app) *cobra.Command {
 	cmd := group(&cobra.Command{
 		Use:   "addon COMMAND",
-		Short: "add, upgrade and remove addons",
+		Short: "add, upgrade and remove addons, and write their charts",
+		Long: `Add, upgrade and remove the addons of an instance, and write, check and publish their charts, which
+needs no instance.`,
+		Example: `  zae addon add oci://ghcr.io/example/charts/example --version 1.2.0 --set-secret database.url
+  zae addon status example`,
 	})
-	cmd.AddCommand(
+	cmd.AddGroup(&cobra.Group{ID: forAdmins, Title: "Addons of an instance"}, &cobra.Group{ID: forAuthors, Title: "Charts, without an instance"})
+	grouped(cmd, forAdmins,
 		newAddonAdd(a),
-		newAddonExplain(a),
-		newAddonInit(a),
-		newAddonInputs(a),
 		newAddonInstall(a),
-		newAddonLint(a),
 		newAddonList(a),
-		newAddonPackage(a),
-		newAddonPlan(a),
-		newAddonPush(a),
 		newAddonRemove(a),
-		newAddonRender(a),
 		newAddonStatus(a),
 		newAddonUpgrade(a),
 	)
+	grouped(cmd, forAuthors,
+		newAddonExplain(a),
+		newAddonInit(a),
+		newAddonInputs(a),
+		newAddonLint(a),
+		newAddonPackage(a),
+		newAddonPlan(a),
+		newAddonPush(a),
+		newAddonRender(a),
+	)
 	return cmd
+}
+
+// The groups that help shows the commands in.
+const (
+	forAdmins  = "admins"
+	forAuthors = "authors"
+)
+
+func grouped(cmd *cobra.Command, id string, commands ...*cobra.Command) {
+	for _, c := range commands {
+		c.GroupID = id
+	}
+	cmd.AddCommand(commands...)
 }
 
 const defaultTimeout = 10 * time.Minute
@@ -46,11 +66,12 @@ type goFlags struct {
 }
 
 func (g *goFlags) register(flags *pflag.FlagSet, wait bool) {
-	flags.BoolVarP(&g.yes, "yes", "y", false, "do not ask; a refused plan is never installed")
+	flags.BoolVarP(&g.yes, "yes", "y", false, "do not ask")
 	if wait {
+		flags.Lookup("yes").Usage += "; a refused plan is never installed"
 		flags.BoolVar(&g.wait, "wait", false, "wait until the addon is Ready and registered")
 	}
-	flags.DurationVar(&g.timeout, "timeout", defaultTimeout, "how long one wait may take")
+	flags.DurationVar(&g.timeout, "timeout", defaultTimeout, "`DURATION` that one wait may take, such as 90s")
 	g.output.register(flags)
 }
 

@@ -22,10 +22,13 @@ func newAddonAdd(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add REF",
 		Short: "add an addon from a chart: plan, ask, install",
-		Long: `Add an addon from a chart, oci://registry/path/chart or an https:// link to a chart archive. The instance
-plans it first; the plan is shown, and installed once you agree. A plan that is refused is never installed.
+		Long: `Add an addon from a chart: REF is oci://registry/path/chart or an https:// link to a chart archive.
+The instance plans it first; the plan is shown, and installed once you agree. A plan that is
+refused is never installed. Inputs that are missing are asked for.
 
-An addon that exists already is changed to the chart and the values given here.`,
+A plan that is not installed stays: zae addon install takes it up again, zae addon remove drops it.
+An addon that exists already is changed to the chart and the values given here, and put back to
+what it was when they are not installed.`,
 		Example: `  zae addon add oci://ghcr.io/example/charts/example --version 1.2.0 \
     --set worker.replicas=2 --set-secret database.url
   zae addon add https://example.org/charts/example-1.2.0.tgz --values values.yaml --yes --wait`,
@@ -33,9 +36,9 @@ An addon that exists already is changed to the chart and the values given here.`
 		RunE: runE(func(ctx context.Context, args []string) error { return a.addonAdd(ctx, args[0], &o) }),
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.version, "version", "", "version of the chart; needed for oci:// without a tag")
-	flags.StringVar(&o.digest, "digest", "", "`sha256:…` that the chart archive must have")
-	flags.StringVar(&o.name, "name", "", "name of the addon; by default the last part of REF")
+	flags.StringVar(&o.version, "version", "", "`VERSION` of the chart; needed for oci:// without a tag")
+	flags.StringVar(&o.digest, "digest", "", "`DIGEST`, sha256:…, that the chart archive must have")
+	flags.StringVar(&o.name, "name", "", "`NAME` of the addon; by default the last part of REF")
 	o.given.register(flags, false)
 	o.register(flags, true)
 	return cmd

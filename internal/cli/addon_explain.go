@@ -13,8 +13,10 @@ func newAddonExplain(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "explain [RULE]",
 		Short: "say what a rule is for, and the way out",
-		Long: `Says what a rule is for, and the way out: of the guardrails, which the operator judges by, and of what zae addon lint
-tells authors. Without a rule, lists them all.`,
+		Long: `Say what a rule is for, and the way out: of the guardrails, which the operator judges by, and of what
+zae addon lint tells authors. Without a rule, list them all.`,
+		Example: `  zae addon explain no-host-path
+  zae addon explain`,
 		Args: cobra.MaximumNArgs(1),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			var ids []string

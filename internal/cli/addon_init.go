@@ -20,15 +20,15 @@ func newAddonInit(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init NAME",
 		Short: "start a new addon chart",
-		Long: `Start a new addon chart: a directory with a chart that keeps the addon contract, with a primary, a Service, a Secret, and
-inputs of each kind. It plans without violations and warnings as it is. NAME is the addon's name, and the service in its
-manifest. Nothing is ever overwritten.`,
+		Long: `Start a new addon chart: a directory with a chart that keeps the addon contract, with a primary, a
+Service, a Secret, and inputs of each kind. It plans without violations as it is. NAME is the
+addon's name, and the service in its manifest. Nothing is ever overwritten.`,
 		Example: `  zae addon init example
   zae addon init example --dir chart`,
 		Args: exactly("NAME"),
 		RunE: runE(func(_ context.Context, args []string) error { return a.addonInit(args[0], dir) }),
 	}
-	cmd.Flags().StringVar(&dir, "dir", "", "the chart's `directory`; by default NAME")
+	cmd.Flags().StringVar(&dir, "dir", "", "the chart's directory, `DIR`; by default NAME")
 	return cmd
 }
 

@@ -30,8 +30,9 @@ func newAddonInputs(a *app) *cobra.Command {
 
 ` + chartHelp + `
 
---skeleton writes a values file to start from: what has to be given is there to be filled in, everything else is a
-comment, and secret and generated inputs, which do not belong into a file, are only named.`,
+--skeleton writes a values file to start from: what has to be given is there to be filled in,
+everything else is a comment, and secret and generated inputs, which do not belong into a file, are
+only named.`,
 		Example: `  zae addon inputs ./example
   zae addon inputs oci://ghcr.io/example/charts/example:1.2.0 --skeleton > values.yaml`,
 		Args: exactly("CHART"),
@@ -40,7 +41,7 @@ comment, and secret and generated inputs, which do not belong into a file, are o
 	flags := cmd.Flags()
 	o.chart.register(flags)
 	flags.BoolVar(&o.skeleton, "skeleton", false, "write a values file to start from")
-	flags.VarP(&o.output, "output", "o", "answer with a list, as in the API's documents: `json` or yaml")
+	flags.VarP(&o.output, "output", "o", "answer with a list, as in the API's documents, in `FORMAT` json or yaml")
 	return cmd
 }
 

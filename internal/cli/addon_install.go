@@ -13,8 +13,11 @@ func newAddonInstall(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "install NAME",
 		Short: "install the plan of an addon that was only planned",
-		Args:  exactly("NAME"),
-		RunE:  runE(func(ctx context.Context, args []string) error { return a.addonInstall(ctx, args[0], &o) }),
+		Long:  `Install the plan of an addon that was only planned: it is shown again, and installed once you agree.`,
+		Example: `  zae addon install example --wait
+  zae addon install example --yes`,
+		Args: exactly("NAME"),
+		RunE: runE(func(ctx context.Context, args []string) error { return a.addonInstall(ctx, args[0], &o) }),
 	}
 	o.register(cmd.Flags(), true)
 	return cmd

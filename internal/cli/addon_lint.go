@@ -47,14 +47,16 @@ func newAddonLint(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lint CHART…",
 		Short: "tell the author of a chart what is wrong with it",
-		Long: `Judges charts as the operator would, in whatever way their schemas let them be rendered, and gives advice besides:
-what only some input breaks, what differs from platform to platform, where a secret gets out, what an upgrade would break.
+		Long: `Judge charts as the operator would, in whatever way their schemas let them be rendered, and give
+advice besides: what only some input breaks, what differs from platform to platform, where a secret
+gets out, what an upgrade would break.
 
 ` + chartHelp + `
 
-Values are made up from the schema: what must be given, each member of an enum, both booleans, the bounds of numbers, each
-optional input given, then pairs of them; and each ci/*values.yaml. Advice is silenced, with a reason, in .zaelint.yaml of the
-chart's directory; guardrails that refuse are not. The operator's limits on time and memory of a chart hold here too.
+Values are made up from the schema: what must be given, each member of an enum, both booleans, the
+bounds of numbers, each optional input given, then pairs of them; and each ci/*values.yaml. Advice is
+silenced, with a reason, in .zaelint.yaml of the chart's directory; guardrails that refuse are not.
+The operator's limits on time and memory of a chart hold here too.
 
 Exit status: 0 no errors; 1 errors, or warnings with --strict; 2 wrong usage.`,
 		Example: `  zae addon lint ./charts/example --against oci://ghcr.io/example/charts/example:1.2.0
@@ -69,10 +71,10 @@ Exit status: 0 no errors; 1 errors, or warnings with --strict; 2 wrong usage.`,
 	}
 	flags := cmd.Flags()
 	o.chart.register(flags)
-	flags.StringVar(&o.against, "against", "", "compare with the version before, a `CHART`")
+	flags.StringVar(&o.against, "against", "", "compare with the version before, `CHART`")
 	flags.BoolVar(&o.strict, "strict", false, "fail on warnings too")
 	flags.IntVar(&o.maxRenders, "max-renders", lint.DefaultMaxRenders, "render each chart at most `N` times")
-	flags.VarP(&o.output, "output", "o", "write `json`, sarif, junit or github (workflow commands)")
+	flags.VarP(&o.output, "output", "o", "write `FORMAT` json, sarif, junit or github (workflow commands)")
 	return cmd
 }
 

@@ -16,8 +16,11 @@ func newAddonList(a *app) *cobra.Command {
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "list addons, from charts and from addresses",
-		Args:    exactly(),
-		RunE:    runE(func(ctx context.Context, _ []string) error { return a.addonList(ctx, out) }),
+		Long:    `List the addons of the instance, those from charts and those from addresses.`,
+		Example: `  zae addon list
+  zae addon list -o json`,
+		Args: exactly(),
+		RunE: runE(func(ctx context.Context, _ []string) error { return a.addonList(ctx, out) }),
 	}
 	out.register(cmd.Flags())
 	return cmd

@@ -22,16 +22,17 @@ func newAddonPackage(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "package CHART_DIR",
 		Short: "make a chart archive of a directory",
-		Long: `Make a chart archive, <name>-<version>.tgz, of a chart's directory, without what .helmignore names. The same files are
-the same bytes: the archive tells no time, owner or right. It is what zae addon plan and render look at, and is held to
-the limits that fetching has. An archive of that name that is there already is replaced.`,
+		Long: `Make a chart archive, <name>-<version>.tgz, of a chart's directory, without what .helmignore names.
+The same files are the same bytes: the archive tells no time, owner or right. It is what zae addon
+plan and render look at, and is held to the limits that fetching has. An archive of that name that
+is there already is replaced.`,
 		Example: `  zae addon package ./example
   zae addon package ./example -d dist`,
 		Args: exactly("CHART_DIR"),
 		RunE: runE(func(ctx context.Context, args []string) error { return a.addonPackage(ctx, args[0], &o) }),
 	}
-	cmd.Flags().StringVarP(&o.dir, "destination", "d", ".", "the `directory` to write the archive to")
-	cmd.Flags().VarP(&o.output, "output", "o", "answer with a document: `json` or yaml")
+	cmd.Flags().StringVarP(&o.dir, "destination", "d", ".", "write the archive to the directory `DIR`")
+	cmd.Flags().VarP(&o.output, "output", "o", "answer with a document in `FORMAT` json or yaml")
 	return cmd
 }
 

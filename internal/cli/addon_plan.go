@@ -30,19 +30,23 @@ func newAddonPlan(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan CHART",
 		Short: "plan a chart without a cluster, as the operator would",
-		Long: `Plan a chart as the operator would for an instance that has nothing of it yet: layer the values, validate, render,
-check against the guardrails. No cluster and no instance is asked, so that what only a cluster can refuse is not found.
+		Long: `Plan a chart as the operator would for an instance that has nothing of it yet: layer the values,
+validate, render, check against the guardrails. No cluster and no instance is asked, so that what
+only a cluster can refuse is not found.
 
 ` + chartHelp + `
 
-Generated inputs have placeholders. Exit status: 0 the plan could be installed; 1 it is refused; 2 wrong usage.`,
+Generated inputs have placeholders.
+
+Exit status: 0 the plan could be installed; 1 it is refused; 2 wrong usage.`,
 		Example: `  zae addon plan ./example --set-secret database.url=env:DATABASE_URL
-  zae addon plan example-1.2.0.tgz --values values.yaml -o markdown > plan.md`,
+  zae addon plan example-1.2.0.tgz --values values.yaml \
+    --set-secret database.url=@url.txt -o markdown > plan.md`,
 		Args: exactly("CHART"),
 		RunE: runE(func(ctx context.Context, args []string) error { return a.addonPlan(ctx, args[0], &o, out) }),
 	}
 	o.register(cmd.Flags())
-	cmd.Flags().VarP(&out, "output", "o", "answer with the plan document, `json` or yaml, or with a summary for a pull request, markdown")
+	cmd.Flags().VarP(&out, "output", "o", "answer with the plan's document in `FORMAT` json or yaml, or with a summary for a pull request, markdown")
 	return cmd
 }
 

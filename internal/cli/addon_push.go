@@ -19,18 +19,18 @@ func newAddonPush(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "push CHART oci://REGISTRY/PATH",
 		Short: "publish a chart in an OCI registry",
-		Long: `Publish a chart in an OCI registry, as Helm stores it: below PATH, under the chart's name, its version being the tag.
-CHART is an archive or a chart's directory, which is packaged first.
+		Long: `Publish a chart in an OCI registry, as Helm stores it: below PATH, under the chart's name, its version
+being the tag. CHART is an archive or a chart's directory, which is packaged first.
 
-The credentials are those of docker's configuration for that registry (docker login); https is spoken only. Instances
-fetch charts anonymously: the repository has to be public for them. A version that was published keeps its content:
-raise version in Chart.yaml with every change.`,
+The credentials are those of docker's configuration for that registry (docker login); only https is
+spoken. Instances fetch charts anonymously: the repository has to be public for them. A version that
+was published keeps its content: raise version in Chart.yaml with every change.`,
 		Example: `  zae addon push example-1.2.0.tgz oci://ghcr.io/example/charts`,
 		Args:    exactly("CHART", "oci://REGISTRY/PATH"),
 		RunE:    runE(func(ctx context.Context, args []string) error { return a.addonPush(ctx, args[0], args[1], &o) }),
 	}
 	registerLoopback(cmd.Flags(), &o.loopback)
-	cmd.Flags().VarP(&o.output, "output", "o", "answer with a document: `json` or yaml")
+	cmd.Flags().VarP(&o.output, "output", "o", "answer with a document in `FORMAT` json or yaml")
 	return cmd
 }
 

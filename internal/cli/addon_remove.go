@@ -26,11 +26,13 @@ func newAddonRemove(a *app) *cobra.Command {
 		Use:     "remove NAME",
 		Aliases: []string{"rm"},
 		Short:   "remove an addon and everything it created",
-		Long: `Remove an addon: every object its chart created, its registry rows and, unless they are kept, its secret
-inputs and generated values. Data that was encrypted with a generated value cannot be read without it.`,
-		Example: "  zae addon remove example --keep-values",
-		Args:    exactly("NAME"),
-		RunE:    runE(func(ctx context.Context, args []string) error { return a.addonRemove(ctx, args[0], &o) }),
+		Long: `Remove an addon: every object its chart created, its registry rows and, unless they are kept, its
+secret inputs and generated values. Data that was encrypted with a generated value cannot be read
+without it. The command that adds the addon again is told.`,
+		Example: `  zae addon remove example --keep-values
+  zae addon remove example --yes`,
+		Args: exactly("NAME"),
+		RunE: runE(func(ctx context.Context, args []string) error { return a.addonRemove(ctx, args[0], &o) }),
 	}
 	cmd.Flags().BoolVar(&o.keep, "keep-values", false, "keep secret inputs and generated values for a later addon of this name")
 	o.register(cmd.Flags(), false)

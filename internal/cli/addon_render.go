@@ -23,22 +23,27 @@ func newAddonRender(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "render CHART",
 		Short: "print a chart's objects as the operator would apply them",
-		Long: `Print a chart's objects as the operator would apply them, in the order it would: with its labels, its pod defaults and
-the values checksum, and without what only a cluster knows, the owner reference and the digest over all.
+		Long: `Print a chart's objects as the operator would apply them, in the order it would: with its labels, its
+pod defaults and the values checksum, and without what only a cluster knows, the owner reference and
+the digest over all.
 
 ` + chartHelp + `
 
-The data of Secrets is masked, and a secret input is not shown where it appears in another object.
+The data of Secrets is masked, and so is all that depends on a secret input in other objects.
 --show-secrets shows both, on a terminal and into a file only. Generated inputs have placeholders.
-Nothing is printed while there are values errors. Exit status: 0 printed; 1 refused; 2 wrong usage.`,
+Nothing is printed while there are values errors. Where a template fails, its words are told when no
+secret can be in them.
+
+Exit status: 0 printed; 1 refused; 2 wrong usage.`,
 		Example: `  zae addon render ./example --set-secret database.url=env:DATABASE_URL
-  zae addon render ./example --values values.yaml --show-secrets --output manifests.yaml`,
+  zae addon render ./example --set-secret database.url=@url.txt \
+    --show-secrets --output manifests.yaml`,
 		Args: exactly("CHART"),
 		RunE: runE(func(ctx context.Context, args []string) error { return a.addonRender(ctx, args[0], &o) }),
 	}
 	o.register(cmd.Flags())
 	cmd.Flags().BoolVar(&o.show, "show-secrets", false, "show secrets: on a terminal, or into a file")
-	cmd.Flags().StringVar(&o.output, "output", "", "write the objects to a `FILE`")
+	cmd.Flags().StringVar(&o.output, "output", "", "write the objects to `FILE`")
 	return cmd
 }
 

@@ -17,8 +17,12 @@ func newAddonStatus(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status NAME",
 		Short: "show an addon's plan and progress",
-		Args:  exactly("NAME"),
-		RunE:  runE(func(ctx context.Context, args []string) error { return a.addonStatus(ctx, args[0], out) }),
+		Long: `Show an addon: what it is asked to be, what runs, its plan and why it is refused, its components and
+whether it is registered.`,
+		Example: `  zae addon status example
+  zae addon status example -o yaml`,
+		Args: exactly("NAME"),
+		RunE: runE(func(ctx context.Context, args []string) error { return a.addonStatus(ctx, args[0], out) }),
 	}
 	out.register(cmd.Flags())
 	return cmd

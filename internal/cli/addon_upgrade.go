@@ -23,20 +23,22 @@ func newAddonUpgrade(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "upgrade NAME",
 		Short: "change an addon's chart, values or secret inputs: plan, ask, install",
-		Long: `Change an addon to another version or chart, or its values and secret inputs. Values given here are laid
-over those the addon has. What runs keeps running until the new plan is installed.
+		Long: `Change an addon to another version or chart, or its values and secret inputs. Values given here are
+laid over those the addon has. What runs keeps running until the new plan is installed.
 
-An upgrade that is not installed is put back to the chart, values, secret inputs and suspension that
-were there before.`,
+An upgrade that is not installed is put back to the chart, values, secret inputs and suspension
+that were there before. With the version the addon has, what its registry has by now is planned
+again.`,
 		Example: `  zae addon upgrade example --version 1.3.0 --wait
-  zae addon upgrade example --set worker.replicas=3 --yes`,
+  zae addon upgrade example --set worker.replicas=3 --unset worker.logLevel --yes
+  zae addon upgrade example --set-secret database.url=env:DATABASE_URL --yes`,
 		Args: exactly("NAME"),
 		RunE: runE(func(ctx context.Context, args []string) error { return a.addonUpgrade(ctx, args[0], &o) }),
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.version, "version", "", "version of the chart")
-	flags.StringVar(&o.digest, "digest", "", "`sha256:…` that the chart archive must have")
-	flags.StringVar(&o.ref, "chart", "", "another chart `REF`")
+	flags.StringVar(&o.version, "version", "", "`VERSION` of the chart")
+	flags.StringVar(&o.digest, "digest", "", "`DIGEST`, sha256:…, that the chart archive must have")
+	flags.StringVar(&o.ref, "chart", "", "another chart, `REF`")
 	o.given.register(flags, true)
 	o.register(flags, true)
 	return cmd

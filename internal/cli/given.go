@@ -35,7 +35,7 @@ type givenFlags struct {
 
 // registerInputs adds the flags that every command with inputs has.
 func (g *givenFlags) registerInputs(flags *pflag.FlagSet) {
-	flags.StringArrayVarP(&g.values, "values", "f", nil, "values from a YAML or JSON `FILE`, - for stdin; may be repeated, later files win")
+	flags.StringArrayVarP(&g.values, "values", "f", nil, "values from `FILE`, YAML or JSON, - for stdin; may be repeated, later files win")
 	flags.StringArrayVar(&g.set, "set", nil, "set `PATH=VALUE`, such as worker.replicas=2: JSON when it parses as JSON, else text; wins over --values")
 	flags.StringArrayVar(&g.secrets, "set-secret", nil, "set the secret input `PATH`: asked for unseen, or PATH"+safeWays)
 }
@@ -47,7 +47,7 @@ func (g *givenFlags) registerUnset(flags *pflag.FlagSet, from string) {
 // register adds the flags of commands that give inputs to an instance, and of those that change what it has.
 func (g *givenFlags) register(flags *pflag.FlagSet, change bool) {
 	g.registerInputs(flags)
-	flags.StringArrayVar(&g.refs, "secret-ref", nil, "read the secret input `PATH=SECRET[/KEY]` from a kept values Secret")
+	flags.StringArrayVar(&g.refs, "secret-ref", nil, "read a secret input from a kept values Secret: `PATH=SECRET[/KEY]`")
 	if change {
 		g.registerUnset(flags, "the values the addon has")
 		flags.StringArrayVar(&g.clear, "clear-secret", nil, "clear the secret input `PATH`")

@@ -25,14 +25,15 @@ func newLogin(a *app) *cobra.Command {
 		Use:   "login",
 		Short: "sign in to an instance",
 		Long: `Sign in to an instance with a device code: open the address shown, on this or any other device, enter
-the code and approve. The session is stored in a file that only you can read, and renewed before it expires.
+the code and approve. The session is stored in a file that only you can read, and renewed before it
+expires. The first instance is the one that later commands without --url talk to.
 
 With ZAE_TOKEN set, signing in is not needed.`,
-		Example: "  zae login --url https://media.example.org",
+		Example: `  zae login --url https://media.example.org`,
 		Args:    exactly(),
 		RunE:    runE(func(ctx context.Context, _ []string) error { return a.login(ctx) }),
 	}
-	cmd.Flags().BoolVar(&o.device, "device", false, "sign in with a device code, which is how it is done now")
+	cmd.Flags().BoolVar(&o.device, "device", false, "sign in with a device code, as without this flag")
 	return cmd
 }
 

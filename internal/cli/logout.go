@@ -13,8 +13,11 @@ func newLogout(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "logout",
 		Short: "forget the stored session of an instance",
-		Args:  exactly(),
-		RunE:  runE(func(ctx context.Context, _ []string) error { return a.logout(ctx) }),
+		Long:  `Forget the stored session of an instance. The issuer is told, so that it ends there as well.`,
+		Example: `  zae logout
+  zae logout --url https://media.example.org`,
+		Args: exactly(),
+		RunE: runE(func(ctx context.Context, _ []string) error { return a.logout(ctx) }),
 	}
 }
 

@@ -27,8 +27,9 @@ import (
 )
 
 // chartHelp says what CHART may be.
-const chartHelp = `CHART is a chart's directory, a chart archive (.tgz), or a reference: oci://registry/path/chart or an https:// link to an
-archive. Only a reference is fetched, anonymously; nothing else here uses the network, and nothing a cluster or an instance.`
+const chartHelp = `CHART is a chart's directory, a chart archive (.tgz), or a reference: oci://registry/path/chart or an
+https:// link to an archive. Only a reference is fetched, anonymously; nothing else here uses the
+network, and nothing a cluster or an instance.`
 
 // chartFlags say more about a CHART argument.
 type chartFlags struct {
@@ -37,13 +38,13 @@ type chartFlags struct {
 }
 
 func (c *chartFlags) register(flags *pflag.FlagSet) {
-	flags.StringVar(&c.version, "version", "", "version of the chart; needed for oci:// without a tag")
-	flags.StringVar(&c.digest, "digest", "", "`sha256:…` that the chart archive must have")
+	flags.StringVar(&c.version, "version", "", "`VERSION` of the chart; needed for oci:// without a tag")
+	flags.StringVar(&c.digest, "digest", "", "`DIGEST`, sha256:…, that the chart archive must have")
 	registerLoopback(flags, &c.loopback)
 }
 
 func registerLoopback(flags *pflag.FlagSet, loopback *[]string) {
-	flags.StringSliceVar(loopback, "allow-loopback-registry", nil, "development only: `host:port` of a registry on a loopback address, over plain http")
+	flags.StringSliceVar(loopback, "allow-loopback-registry", nil, "development only: `HOST:PORT` of a registry on a loopback address, over plain http")
 }
 
 // isReference tells a reference from a path.
@@ -96,8 +97,8 @@ type offlineFlags struct {
 
 func (o *offlineFlags) register(flags *pflag.FlagSet) {
 	o.chart.register(flags)
-	flags.StringVar(&o.name, "name", "", "name of the addon; by default the chart's")
-	flags.StringVar(&o.platform, "platform", "", "the platform, a `FILE` with one Zaentrum document; by default one in namespace zaentrum with every default")
+	flags.StringVar(&o.name, "name", "", "`NAME` of the addon; by default the chart's")
+	flags.StringVar(&o.platform, "platform", "", "the platform: `FILE` with one Zaentrum document; by default one in namespace zaentrum with every default")
 	o.given.registerInputs(flags)
 	o.given.registerUnset(flags, "what --values give")
 }

@@ -29,14 +29,17 @@ func newRoot(a *app) *cobra.Command {
 	root := group(&cobra.Command{
 		Use:   "zae COMMAND",
 		Short: "install and look after addons of a zaentrum platform",
-		Long: `zae talks to a zaentrum platform: it adds, upgrades and removes addons from their charts, and shows the
-plan of every change before it is made.
+		Long: `zae talks to a zaentrum platform: it adds, upgrades and removes addons from their charts, and shows
+the plan of every change before it is made.
 
-The instance is given with --url, ZAE_URL or url in the config file; the bearer is ZAE_TOKEN, else the
-session that zae login stored.
+The instance is given with --url, ZAE_URL or url in the config file; the bearer is ZAE_TOKEN, else
+the session that zae login stored.
 
 Exit status: 0 done; 1 refused, failed, declined or not ready in time; 2 wrong usage; 3 not offered;
 4 the instance did not answer as one; 5 not signed in or not allowed; 130 and 143 interrupted.`,
+		Example: `  zae login --url https://media.example.org
+  zae addon add oci://ghcr.io/example/charts/example --version 1.2.0 --set-secret database.url
+  zae addon list`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRun: func(*cobra.Command, []string) {
@@ -48,12 +51,13 @@ Exit status: 0 done; 1 refused, failed, declined or not ready in time; 2 wrong u
 	root.SetErr(a.p.Stderr)
 	root.SetFlagErrorFunc(flagFault)
 	flags := root.PersistentFlags()
-	flags.StringVar(&a.flags.url, "url", "", "address of the instance, `https://host` (or ZAE_URL)")
+	flags.StringVar(&a.flags.url, "url", "", "`URL` of the instance, such as https://media.example.org (or ZAE_URL)")
 	flags.BoolVar(&a.flags.debug, "debug", false, "show each request's line, status and time")
 	flags.BoolVar(&a.flags.noColor, "no-color", false, "no colours and no moving lines (or NO_COLOR)")
 	for _, make := range commands() {
 		root.AddCommand(make(a))
 	}
+	helpTexts(root)
 	return root
 }
 
@@ -203,7 +207,7 @@ func (f *format) Set(v string) error {
 }
 
 func (f *format) register(flags *pflag.FlagSet) {
-	flags.VarP(f, "output", "o", "answer with the API's document: `json` or yaml")
+	flags.VarP(f, "output", "o", "answer with the API's document in `FORMAT` json or yaml")
 }
 
 // run is a command's body with its context.

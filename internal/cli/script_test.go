@@ -71,9 +71,14 @@ type shown struct{ out, err bytes.Buffer }
 
 func TestScripts(t *testing.T) {
 	t.Parallel()
-	testscript.Run(t, testscript.Params{
-		Dir:                filepath.Join("testdata", "script"),
-		UpdateScripts:      *update,
+	p := scripts()
+	p.Dir, p.UpdateScripts = filepath.Join("testdata", "script"), *update
+	testscript.Run(t, p)
+}
+
+// scripts is what a script can use.
+func scripts() testscript.Params {
+	return testscript.Params{
 		RequireUniqueNames: true,
 		Setup: func(e *testscript.Env) error {
 			p := newFakePortal()
@@ -110,7 +115,7 @@ func TestScripts(t *testing.T) {
 			"offline":  cmdOffline,
 			"registry": cmdRegistry,
 		},
-	})
+	}
 }
 
 func portalOf(ts *testscript.TestScript) *fakePortal { return ts.Value(portalKey).(*fakePortal) }

@@ -33,10 +33,12 @@ func newServeAPI(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve-api",
 		Short: "run the API of chart addons and the registry",
-		Long: `serve-api answers the calls of the command line, of scripts and of the settings page, and registers every
-Ready addon from its primary's manifest. Outside a cluster it serves, and says that chart addons are not available.`,
-		Example: `  zae serve-api --namespace zaentrum --issuer https://media.example.org/auth/realms/zaentrum --database /var/lib/zae/registry.db`,
-		Args:    exactly(),
+		Long: `Run the API, which answers the calls of the command line, of scripts and of the settings page, and
+registers every Ready addon from its primary's manifest. Outside a cluster it serves, and says that
+chart addons are not available.`,
+		Example: `  zae serve-api --namespace zaentrum --database /var/lib/zae/registry.db \
+    --issuer https://media.example.org/auth/realms/zaentrum`,
+		Args: exactly(),
 		RunE: runE(func(ctx context.Context, _ []string) error {
 			config, err := a.clusterConfig(kubeconfig)
 			if err != nil {
@@ -70,20 +72,20 @@ Ready addon from its primary's manifest. Outside a cluster it serves, and says t
 		}),
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.Namespace, "namespace", "", "the platform's `namespace`")
-	flags.StringVar(&kubeconfig, "kubeconfig", "", "`file` that says how to reach the cluster (or KUBECONFIG; inside a cluster, its own service account)")
-	flags.StringVar(&listen, "listen", ":8080", "`address` to serve on")
-	flags.StringVar(&database, "database", "registry.db", "SQLite `file` of the registry")
+	flags.StringVar(&o.Namespace, "namespace", "", "`NAMESPACE` of the platform")
+	flags.StringVar(&kubeconfig, "kubeconfig", "", "`FILE` that says how to reach the cluster (or KUBECONFIG; inside a cluster, its own service account)")
+	flags.StringVar(&listen, "listen", ":8080", "`ADDRESS` to serve on")
+	flags.StringVar(&database, "database", "registry.db", "SQLite `FILE` of the registry")
 	flags.StringVar(&o.Auth.Issuer, "issuer", "", "OpenID issuer `URL` whose tokens are accepted")
-	flags.StringVar(&o.Auth.ClientID, "client-id", "zae", "client that the command line signs in with")
-	flags.StringSliceVar(&o.Auth.Clients, "admin-clients", []string{"zae", "zaentrum-web"}, "clients on whose tokens the admin role counts")
-	flags.StringSliceVar(&o.Auth.ServiceAccounts, "service-accounts", nil, "client ids of service accounts that may be admins")
-	flags.StringVar(&o.Auth.AdminRole, "admin-role", "zaentrum-admin", "role of an admin")
-	flags.StringVar(&o.Auth.RoleClaim, "role-claim", "realm_access.roles", "dotted path of the claim that lists roles")
-	flags.StringVar(&o.Auth.Audience, "audience", "", "when set, tokens must be for it")
+	flags.StringVar(&o.Auth.ClientID, "client-id", "zae", "`CLIENT` that the command line signs in with")
+	flags.StringSliceVar(&o.Auth.Clients, "admin-clients", []string{"zae", "zaentrum-web"}, "`CLIENTS` on whose tokens the admin role counts")
+	flags.StringSliceVar(&o.Auth.ServiceAccounts, "service-accounts", nil, "`CLIENTS` of service accounts that may be admins")
+	flags.StringVar(&o.Auth.AdminRole, "admin-role", "zaentrum-admin", "`ROLE` of an admin")
+	flags.StringVar(&o.Auth.RoleClaim, "role-claim", "realm_access.roles", "dotted `PATH` of the claim that lists roles")
+	flags.StringVar(&o.Auth.Audience, "audience", "", "`AUDIENCE` that tokens must be for; empty for any")
 	flags.StringVar(&o.PublicOrigin, "public-origin", "", "`URL` at which the portal is seen")
-	flags.StringSliceVar(&o.PlatformServices, "platform-services", []string{"portal-api", "kafka", "keycloak", "postgres"}, "names of the platform's own Services, which no addon may take")
-	flags.StringToStringVar(&resolve, "resolve", nil, "development only: `name=host:port`, where the Service of that name is reached")
+	flags.StringSliceVar(&o.PlatformServices, "platform-services", []string{"portal-api", "kafka", "keycloak", "postgres"}, "`NAMES` of the platform's own Services, which no addon may take")
+	flags.StringToStringVar(&resolve, "resolve", nil, "development only: `NAME=HOST:PORT`, where the Service of that name is reached")
 	return cmd
 }
 

@@ -28,9 +28,9 @@ func newServeOperator(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve-operator",
 		Short: "run the operator of ZaentrumAddon resources",
-		Long: `serve-operator watches ZaentrumAddon resources and brings each to what it says: it fetches the chart, renders
-it, checks it against the guardrails, writes the plan, and, unless the resource is suspended, applies it and keeps
-it as rendered. Several replicas may run; one of them works.`,
+		Long: `Run the operator, which watches ZaentrumAddon resources and brings each to what it says: it fetches
+the chart, renders it, checks it against the guardrails, writes the plan, and, unless the resource is
+suspended, applies it and keeps it as rendered. Several replicas may run; one of them works.`,
 		Example: `  zae serve-operator --watch-namespace zaentrum --cache-dir /var/cache/zae`,
 		Args:    exactly(),
 		RunE: runE(func(ctx context.Context, _ []string) error {
@@ -79,20 +79,20 @@ it as rendered. Several replicas may run; one of them works.`,
 		}),
 	}
 	flags := cmd.Flags()
-	flags.StringSliceVar(&o.Namespaces, "watch-namespace", nil, "the `namespaces` to work in, each under a lease of its own; none for all, under one")
-	flags.StringVar(&kubeconfig, "kubeconfig", "", "`file` that says how to reach the cluster (or KUBECONFIG; inside a cluster, its own service account)")
-	flags.StringVar(&cacheDir, "cache-dir", "", "`directory` for chart archives, which survive a restart there")
-	flags.StringVar(&cacheSize, "cache-size", "512Mi", "bound of the archives kept")
+	flags.StringSliceVar(&o.Namespaces, "watch-namespace", nil, "`NAMESPACES` to work in, each under a lease of its own; none for all, under one")
+	flags.StringVar(&kubeconfig, "kubeconfig", "", "`FILE` that says how to reach the cluster (or KUBECONFIG; inside a cluster, its own service account)")
+	flags.StringVar(&cacheDir, "cache-dir", "", "`DIR` for chart archives, which survive a restart there")
+	flags.StringVar(&cacheSize, "cache-size", "512Mi", "`SIZE` that the archives kept may have together")
 	flags.BoolVar(&o.LeaderElection, "leader-elect", true, "let one of several replicas work in a namespace")
-	flags.StringVar(&o.LeaderElectionNamespace, "leader-elect-namespace", "", "`namespace` of the lease, where all namespaces are watched")
-	flags.StringVar(&o.MetricsAddr, "metrics-addr", ":8080", "`address` for metrics; 0 for none")
-	flags.StringVar(&o.ProbeAddr, "probe-addr", ":8081", "`address` for /healthz and /readyz; 0 for none")
-	flags.DurationVar(&o.Resync, "resync", 5*time.Minute, "longest time an addon goes without a look")
-	flags.IntVar(&o.Workers, "workers", 8, "addons worked on at the same time in each of the namespaces")
-	flags.IntVar(&renderWorkers, "render-workers", 2, "charts rendered at the same time, each in a process of its own")
-	flags.StringVar(&renderMemory, "render-memory", "384Mi", "memory that rendering one chart may take")
+	flags.StringVar(&o.LeaderElectionNamespace, "leader-elect-namespace", "", "`NAMESPACE` of the lease, where all namespaces are watched")
+	flags.StringVar(&o.MetricsAddr, "metrics-addr", ":8080", "`ADDRESS` for metrics; 0 for none")
+	flags.StringVar(&o.ProbeAddr, "probe-addr", ":8081", "`ADDRESS` for /healthz and /readyz; 0 for none")
+	flags.DurationVar(&o.Resync, "resync", 5*time.Minute, "longest `DURATION` that an addon goes without a look")
+	flags.IntVar(&o.Workers, "workers", 8, "`N` addons worked on at the same time in each of the namespaces")
+	flags.IntVar(&renderWorkers, "render-workers", 2, "`N` charts rendered at the same time, each in a process of its own")
+	flags.StringVar(&renderMemory, "render-memory", "384Mi", "`SIZE` of the memory that rendering one chart may take")
 	flags.StringVar(&proxy, "fetch-proxy", "", "`URL` of a proxy that charts are fetched through, which must then refuse the cluster's own addresses itself")
-	flags.StringSliceVar(&loopback, "allow-loopback-registry", nil, "development only: `host:port` of a registry on a loopback address, over plain http")
+	flags.StringSliceVar(&loopback, "allow-loopback-registry", nil, "development only: `HOST:PORT` of a registry on a loopback address, over plain http")
 	return cmd
 }
 

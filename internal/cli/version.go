@@ -45,7 +45,10 @@ func newVersion(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "show the version of this program",
-		Args:  exactly(),
+		Long:  `Show the version of this program: its commit, the Go it was built with, and its platform.`,
+		Example: `  zae version
+  zae version -o json`,
+		Args: exactly(),
 		RunE: runE(func(context.Context, []string) error {
 			b := build()
 			if out != "" {
