@@ -122,24 +122,24 @@ func (l *linter) portable(set manifest.Set) {
 	}
 	for _, o := range set {
 		if namespace, ok := values.Get(o.Tree, []string{"metadata", "namespace"}); ok && namespace != "zs-other" {
-			l.platformFact(o, "metadata.namespace", "the namespace is written into the chart: leave it out, or take zaentrum.namespace")
+			l.platformFact(o, "metadata.namespace", "the namespace is written into the chart: leave it out, or take .Values.zaentrum.namespace")
 		}
 		for _, leaf := range leaves(o) {
 			switch {
 			case leaf.data && o.ID().Kind == "Secret" && strings.HasPrefix(leaf.path, "data"):
 			case strings.HasSuffix(leaf.path, ".image"):
 			case strings.HasSuffix(leaf.path, "claimName") && leaf.text == "media" && !claims["media"]:
-				l.platformFact(o, leaf.path, "the media claim's name is written into the chart: take zaentrum.media.claimName")
+				l.platformFact(o, leaf.path, "the media claim's name is written into the chart: take .Values.zaentrum.media.claimName")
 			case realmURL.MatchString(leaf.text):
-				l.platformFact(o, leaf.path, "an issuer is written into the chart: take zaentrum.issuer")
+				l.platformFact(o, leaf.path, "an issuer is written into the chart: take .Values.zaentrum.issuer")
 			case hostText.MatchString(leaf.text):
-				l.platformFact(o, leaf.path, "a hostname is written into the chart: take zaentrum.hostname")
+				l.platformFact(o, leaf.path, "a hostname is written into the chart: take .Values.zaentrum.hostname")
 			case brokerText.MatchString(leaf.text):
-				l.platformFact(o, leaf.path, "an address of brokers is written into the chart: take zaentrum.events.brokers")
+				l.platformFact(o, leaf.path, "an address of brokers is written into the chart: take .Values.zaentrum.events.brokers")
 			case serviceText.MatchString(leaf.text):
-				l.platformFact(o, leaf.path, "an address in the namespace zaentrum is written into the chart: take zaentrum.namespace, or the Service's name alone")
+				l.platformFact(o, leaf.path, "an address in the namespace zaentrum is written into the chart: take .Values.zaentrum.namespace, or the Service's name alone")
 			case strings.HasPrefix(leaf.text, "stube."):
-				l.platformFact(o, leaf.path, "the prefix of topics is written into the chart: take zaentrum.events.topicPrefix")
+				l.platformFact(o, leaf.path, "the prefix of topics is written into the chart: take .Values.zaentrum.events.topicPrefix")
 			}
 		}
 	}

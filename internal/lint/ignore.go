@@ -47,8 +47,8 @@ func exceptions(src Source, text map[string]string, f *found) []Finding {
 
 // parseExceptions reads the list strictly. Entries that are not valid silence nothing.
 func parseExceptions(text []byte) (list []exception, wrong []Finding) {
-	bad := func(n *yaml.Node, format string, args ...any) {
-		one := Finding{Rule: "ignore-invalid", File: ExceptionsFile, Message: fmt.Sprintf(format, args...)}
+	bad := func(n *yaml.Node, fix, format string, args ...any) {
+		one := Finding{Rule: "ignore-invalid", File: ExceptionsFile, Message: fmt.Sprintf(format, args...), Fix: fix}
 		if n != nil {
 			one.Line, one.Column = n.Line, n.Column
 			one.Message += fmt.Sprintf(" (line %d)", n.Line)
@@ -57,7 +57,7 @@ func parseExceptions(text []byte) (list []exception, wrong []Finding) {
 	}
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {
-		bad(nil, "the file is not valid YAML")
+		bad(&yaml.Node{Line: brokenLine(string(text)), Column: 1}, "", "the file is not valid YAML")
 		return nil, wrong
 	}
 	if len(doc.Content) == 0 {
@@ -65,13 +65,13 @@ func parseExceptions(text []byte) (list []exception, wrong []Finding) {
 	}
 	root := doc.Content[0]
 	if root.Kind != yaml.MappingNode {
-		bad(root, "the file is not a mapping with the key ignore")
+		bad(root, "", "the file is not a mapping with the key ignore")
 		return nil, wrong
 	}
 	for i := 0; i+1 < len(root.Content); i += 2 {
 		key, value := root.Content[i], root.Content[i+1]
 		if key.Value != "ignore" || value.Kind != yaml.SequenceNode {
-			bad(key, "%q is not the key ignore with a list", key.Value)
+			bad(key, "", "%q is not the key ignore with a list", key.Value)
 			continue
 		}
 		for _, item := range value.Content {
@@ -83,10 +83,10 @@ func parseExceptions(text []byte) (list []exception, wrong []Finding) {
 	return list, wrong
 }
 
-func parseException(n *yaml.Node, bad func(*yaml.Node, string, ...any)) (exception, bool) {
+func parseException(n *yaml.Node, bad func(*yaml.Node, string, string, ...any)) (exception, bool) {
 	e := exception{at: position{n.Line, n.Column}}
 	if n.Kind != yaml.MappingNode {
-		bad(n, "an entry is not a mapping of rule, file and reason")
+		bad(n, "", "an entry is not a mapping of rule, file and reason")
 		return e, false
 	}
 	ok := true
@@ -102,7 +102,7 @@ func parseException(n *yaml.Node, bad func(*yaml.Node, string, ...any)) (excepti
 			to = &e.reason
 		}
 		if to == nil || value.Kind != yaml.ScalarNode {
-			bad(key, "%q is none of rule, file and reason with a text", key.Value)
+			bad(key, "", "%q is none of rule, file and reason with a text", key.Value)
 			ok = false
 			continue
 		}
@@ -112,13 +112,13 @@ func parseException(n *yaml.Node, bad func(*yaml.Node, string, ...any)) (excepti
 	switch {
 	case !ok:
 	case !known:
-		bad(n, "there is no rule %q", e.rule)
+		bad(n, "Write the id of a rule as findings name it; zae addon explain lists them.", "there is no rule %q", e.rule)
 	case rule.Fixed && rule.Guardrail:
-		bad(n, "%s is a guardrail: the operator refuses it whatever is written here", e.rule)
+		bad(n, "Remove the entry, and the finding's cause.", "%s is a guardrail: the operator refuses it whatever is written here", e.rule)
 	case rule.Fixed:
-		bad(n, "%s cannot be ignored", e.rule)
+		bad(n, "Remove the entry, and the finding's cause.", "%s cannot be ignored", e.rule)
 	case strings.TrimSpace(e.reason) == "":
-		bad(n, "the entry for %s has no reason", e.rule)
+		bad(n, "Add reason: why this is right here.", "the entry for %s has no reason", e.rule)
 	default:
 		return e, true
 	}

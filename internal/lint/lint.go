@@ -132,10 +132,12 @@ type linter struct {
 	space *space
 	rows  []row
 	base  int // the first row that renders
-	all   int
-	skip  int // rows that the schema refuses
-	more  int
-	over  int // renders that were stopped
+	// unmade is told when nothing renders, not even a file in ci/: no values could be made up.
+	unmade []Finding
+	all    int
+	skip   int // rows that the schema refuses
+	more   int
+	over   int // renders that were stopped
 
 	before *space // of the version before; nil for none
 }
@@ -244,10 +246,10 @@ func (l *linter) render(ctx context.Context) error {
 		if result == nil {
 			if i == 0 && len(g.missing) > 0 {
 				at := l.inSchema(g.missing[0])
-				l.f.add(Finding{
+				l.unmade = append(l.unmade, Finding{
 					Rule: "not-rendered", File: schemaFile, Line: at.line, Column: at.column, Path: g.missing[0],
 					Message: "no value could be made up for " + strings.Join(g.missing, ", "),
-				}, static)
+				})
 			}
 			continue
 		}
@@ -259,6 +261,9 @@ func (l *linter) render(ctx context.Context) error {
 		}
 	}
 	if base == nil {
+		for _, one := range l.unmade {
+			l.f.add(one, static)
+		}
 		l.guard(nil, true, static, platform)
 		return nil
 	}
@@ -344,10 +349,10 @@ func (l *linter) refused(problems []string) {
 	if len(made) > 0 {
 		path, _, _ := strings.Cut(made[0], ": ")
 		at := l.inSchema(path)
-		l.f.add(Finding{
+		l.unmade = append(l.unmade, Finding{
 			Rule: "not-rendered", File: l.schemaOrChart(), Line: at.line, Column: at.column,
 			Message: "the schema refuses the values that were made up: " + strings.Join(made[:min(len(made), 3)], "; "),
-		}, static)
+		})
 	}
 }
 

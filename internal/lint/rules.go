@@ -58,7 +58,7 @@ func Rules() []Rule {
 		{
 			ID: "helm-lint", Title: "helm lint passes", Severity: Warning,
 			Why: "An addon chart is an ordinary Helm chart, and Helm's own check should have nothing to say. Each finding has the severity that Helm gives it.",
-			Fix: "Run helm lint on the chart with the values an admin would give, and follow it.",
+			Fix: "Put right what the message names; helm lint has Helm's own words for it.",
 		},
 
 		// The schema.
@@ -100,7 +100,7 @@ func Rules() []Rule {
 		{
 			ID: "unknown-platform-value", Title: "templates read platform values that there are", Severity: Warning,
 			Why: "The platform hands over a fixed set of keys under zaentrum; another one is always empty.",
-			Fix: "Use one of the keys of the contract.",
+			Fix: "Use one of namespace, hostname, issuer, issuerHostAliasIP, imagePullSecrets, partOf, events.brokers, events.topicPrefix, events.tlsSecret and media.claimName.",
 		},
 		{
 			ID: "required-may-be-empty", Title: "a required string cannot be empty", Severity: Warning,
@@ -130,7 +130,7 @@ func Rules() []Rule {
 		{
 			ID: "yaml11-key", Title: "no key that YAML 1.1 reads as a boolean", Severity: Warning,
 			Why: "Helm reads bare on, off, yes, no, y and n as true and false, keys included; JSON and this platform do not.",
-			Fix: "Rename the key, or quote it wherever it is written.",
+			Fix: "Rename it; a key that is only in values.yaml may be quoted there instead.",
 		},
 		{
 			ID: "default-differs", Title: "defaults of schema and values.yaml agree", Severity: Warning,
@@ -147,12 +147,12 @@ func Rules() []Rule {
 		{
 			ID: "render-fails", Title: "whatever the schema allows renders", Severity: Error, Fixed: true,
 			Why: "Values that the schema accepts are what an admin may give. Where templates ask for more, the schema should say it.",
-			Fix: "Correct the template, or let the schema require or refuse what the template cannot do without.",
+			Fix: "Correct the template, or let the schema require what it cannot do without, and refuse what it cannot take; zae addon render with these inputs shows the template's own words.",
 		},
 		{
 			ID: "not-rendered", Title: "values can be made up for the chart", Severity: Warning,
 			Why: "What is rendered cannot be judged without values that the schema accepts, and none could be made up.",
-			Fix: "Add a file ci/NAME-values.yaml with values an admin would give.",
+			Fix: "Add a file ci/NAME-values.yaml with values an admin would give, secret and generated ones too.",
 		},
 		{
 			ID: "ci-refused", Title: "the schema takes the values in ci/", Severity: Error,
@@ -182,7 +182,7 @@ func Rules() []Rule {
 		{
 			ID: "hard-coded-platform", Title: "platform facts come from the platform", Severity: Warning,
 			Why: "A hostname, issuer, broker, namespace or claim that is written into the chart is wrong on another instance.",
-			Fix: "Take it from .Values.zaentrum.",
+			Fix: "Take it from .Values.zaentrum; what is another one's after all is an exception for .zaelint.yaml.",
 		},
 		{
 			ID: "secret-leak", Title: "secrets stay in Secrets", Severity: Error,
@@ -202,12 +202,12 @@ func Rules() []Rule {
 		{
 			ID: "hook", Title: "hooks are plain objects", Severity: Info,
 			Why: "Every hook but a test is applied as an ordinary object on every reconcile, without order, weight or delete policy.",
-			Fix: "Make sure that it may be there all the time; order by waiting inside pods.",
+			Fix: "Leave the annotation out, and order by waiting inside pods; or see that it may be there all the time, and say so in .zaelint.yaml.",
 		},
 		{
 			ID: "helm-annotation", Title: "annotations of Helm's do nothing", Severity: Info,
 			Why: "There is no Helm release: resource policies and the like have no effect, and removing the addon removes the object.",
-			Fix: "Leave the annotation out for the operator; it does no harm.",
+			Fix: "Leave the annotation out; if the chart is for plain Helm as well, where it is needed, say so in .zaelint.yaml.",
 		},
 		{
 			ID: "job-runs-again", Title: "Jobs can run more than once", Severity: Info,
@@ -239,10 +239,10 @@ func Rules() []Rule {
 		{
 			ID: "pull-secret-type", Title: "images are pulled with Secrets of the type for it", Severity: Warning,
 			Why: "Of other types, a Secret under imagePullSecrets is passed over in silence.",
-			Fix: "Render it as type: kubernetes.io/dockerconfigjson with the key .dockerconfigjson, or take zaentrum.imagePullSecrets.",
+			Fix: "Render it as type: kubernetes.io/dockerconfigjson with the key .dockerconfigjson, which toJson makes of the inputs; or take .Values.zaentrum.imagePullSecrets.",
 		},
 		{
-			ID: "missing-volume", Title: "mounted volumes are there", Severity: Error,
+			ID: "missing-volume", Title: "mounted volumes are there", Severity: Error, Fixed: true,
 			Why: "The cluster refuses a pod that mounts a volume it does not have.",
 			Fix: "Correct the name, or add the volume to the pod: under the same condition as the mount, if there is one.",
 		},
@@ -254,7 +254,7 @@ func Rules() []Rule {
 		{
 			ID: "missing-port", Title: "named ports are there", Severity: Error,
 			Why: "A port is named in the container that has it: a Service finds none of another name, and a probe looks at no other container.",
-			Fix: "Give the container's port this name, or say the number.",
+			Fix: "Use the name that the container's port has, give it this one, or say the number.",
 		},
 		{
 			ID: "port-differs", Title: "Services lead to ports that containers declare", Severity: Warning,
@@ -264,12 +264,12 @@ func Rules() []Rule {
 		{
 			ID: "service-without-pods", Title: "Services lead to pods", Severity: Error,
 			Why: "An addon that cannot be reached at its primary Service is never registered.",
-			Fix: "Select the labels of the pod template that serves.",
+			Fix: "Select the labels of the pod template that serves, or remove a Service that nothing is behind.",
 		},
 		{
 			ID: "claim-shared", Title: "no claim for more pods than can mount it", Severity: Warning,
 			Why: "A claim that is ReadWriteOnce is mounted on one node at a time: pods that come to another one never start.",
-			Fix: "Run one replica, and let the schema allow no more; or claim ReadWriteMany; or put the pods together with a required podAffinity.",
+			Fix: "Let one pod mount it: one replica, and no more in the schema, of one workload; or claim ReadWriteMany; or put the pods together with a required podAffinity.",
 		},
 		{
 			ID: "claim-rollout", Title: "rollouts do not wait for their own claim", Severity: Warning,
@@ -286,7 +286,7 @@ func Rules() []Rule {
 		{
 			ID: "input-removed", Title: "inputs of the version before are still there", Severity: Warning,
 			Why: "What was given for it is refused or does nothing after the upgrade.",
-			Fix: "Keep the input, or say in the release notes what takes its place.",
+			Fix: "Keep the input, or say in the release notes what takes its place, and why in .zaelint.yaml.",
 		},
 		{
 			ID: "version-not-raised", Title: "other content has a higher version", Severity: Warning,
@@ -313,7 +313,7 @@ func Rules() []Rule {
 		{
 			ID: "ignore-invalid", Title: ".zaelint.yaml is valid", Severity: Error, Fixed: true,
 			Why: "Each entry names a rule and a reason; guardrails that refuse cannot be ignored, since the operator does not.",
-			Fix: "ignore: [{rule: ID, file: templates/x.yaml, reason: why this is right here}]; file may be left out.",
+			Fix: "Write ignore: [{rule: ID, file: templates/x.yaml, reason: why this is right here}]; file may be left out.",
 		},
 		{
 			ID: "ignore-unused", Title: "every exception is needed", Severity: Warning, Fixed: true,

@@ -91,8 +91,16 @@ func (s *subject) schemaWarnings() {
 		if !strings.HasPrefix(w.Place, "#") {
 			at = s.document.place(s.document.named(s.document.root, w.Place))
 		}
-		s.add(Finding{Rule: rule, File: schemaFile, Path: w.Place, Message: w.What, Fix: w.Fix}, at)
+		s.add(Finding{Rule: rule, File: schemaFile, Path: w.Place, Message: w.What, Fix: sentence(w.Fix)}, at)
 	}
+}
+
+// sentence is a fix of package inputs as rules have theirs.
+func sentence(fix string) string {
+	if fix == "" {
+		return ""
+	}
+	return strings.ToUpper(fix[:1]) + strings.TrimSuffix(fix[1:], ".") + "."
 }
 
 // lostKeywords finds generators, and secrets, in places where they make no input.
@@ -334,7 +342,7 @@ func (s *subject) yaml11() {
 	for _, in := range s.inputs {
 		for _, name := range strings.Split(in.Path, ".") {
 			if yaml11(name) {
-				s.add(Finding{Rule: "yaml11-key", File: schemaFile, Path: in.Path, Message: in.Path + ": the name " + name + " is a boolean in YAML 1.1"}, s.placeOf(in))
+				s.add(Finding{Rule: "yaml11-key", File: schemaFile, Path: in.Path, Message: in.Path + ": the name " + name + " is a boolean in YAML 1.1", Fix: "Rename the property."}, s.placeOf(in))
 			}
 		}
 	}
