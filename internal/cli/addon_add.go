@@ -78,6 +78,9 @@ func (a *app) addonAdd(ctx context.Context, ref string, o *addOptions) error {
 			return err
 		}
 	}
+	if err := a.ask(ctx, ch.given); err != nil {
+		return ch.untouched(err)
+	}
 	body := apitype.CreateRequest{
 		Name: o.name, Chart: src.Ref, Version: src.Version, Digest: src.Digest,
 		Values: ch.given.values, SecretValues: ch.given.secrets, SecretRefs: ch.given.refs,
@@ -87,8 +90,8 @@ func (a *app) addonAdd(ctx context.Context, ref string, o *addOptions) error {
 	})
 }
 
-// prepare checks everything that can be wrong with a command line that changes an addon, then the bearer,
-// and only then asks for secrets. It sends nothing to the instance.
+// prepare checks everything that can be wrong with a command line that changes an addon, then the bearer. It sends
+// nothing to the instance, and asks for no secret.
 func (a *app) prepare(ctx context.Context, name string, flags *goFlags, typed *givenFlags) (*change, error) {
 	if err := flags.check(); err != nil {
 		return nil, err
@@ -109,9 +112,9 @@ func (a *app) prepare(ctx context.Context, name string, flags *goFlags, typed *g
 		return nil, err
 	}
 	ch := &change{a: a, c: c, name: name, flags: *flags}
-	if ch.given, err = a.read(ctx, asked); err != nil {
+	if ch.given, err = a.read(asked); err != nil {
 		c.Close()
-		return nil, ch.untouched(err)
+		return nil, err
 	}
 	return ch, nil
 }

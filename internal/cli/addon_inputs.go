@@ -49,7 +49,7 @@ func (a *app) addonInputs(ctx context.Context, arg string, o *inputsOptions) err
 	if o.skeleton && o.output != "" {
 		return fault.New(fault.Usage, "--skeleton and --output exclude each other")
 	}
-	b, err := a.newBench(ctx, &offlineFlags{chart: o.chart})
+	b, err := a.newBench(&offlineFlags{chart: o.chart})
 	if err != nil {
 		return err
 	}

@@ -66,7 +66,7 @@ func (a *app) addonPackage(ctx context.Context, dir string, o *packageOptions) e
 
 // loadable is the archive of a chart on this machine that can be loaded: what is published is no broken one.
 func (a *app) loadable(ctx context.Context, name string) (*chart.Archive, error) {
-	b, err := a.newBench(ctx, &offlineFlags{})
+	b, err := a.newBench(&offlineFlags{})
 	if err != nil {
 		return nil, err
 	}

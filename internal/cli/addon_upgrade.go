@@ -75,6 +75,9 @@ func (a *app) addonUpgrade(ctx context.Context, name string, o *upgradeOptions) 
 	if err != nil {
 		return err
 	}
+	if err := a.ask(ctx, ch.given); err != nil { // what it fills is in the patch
+		return ch.untouched(err)
+	}
 	return ch.through(ctx, func(ctx context.Context) (*client.Answer[apitype.WriteAnswer], error) {
 		return ch.c.Patch(ctx, name, patch)
 	})

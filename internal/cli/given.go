@@ -244,10 +244,12 @@ type given struct {
 	secrets map[string]string
 	refs    map[string]apitype.SecretRef
 	clear   []string
+	unasked []string // secret inputs that the person is still to be asked for
 }
 
-// read reads files, variables, standard input and the person, in this order.
-func (a *app) read(ctx context.Context, ask *asked) (*given, error) {
+// read reads files, variables and standard input. What the person has to be asked for waits until it is known to be
+// of use; see ask.
+func (a *app) read(ask *asked) (*given, error) {
 	g := &given{secrets: map[string]string{}, refs: ask.refs, clear: ask.clear, unset: ask.unset}
 	for _, name := range ask.files {
 		doc, err := a.valuesFile(name)
@@ -264,13 +266,45 @@ func (a *app) read(ctx context.Context, ask *asked) (*given, error) {
 		}
 	}
 	for _, s := range ask.secrets {
-		text, err := a.secret(ctx, s)
+		if s.kind == "ask" {
+			if !a.person() {
+				return nil, fault.New(fault.Usage, "--set-secret %s: there is no terminal to ask on; %s", s.path, nothingSent).
+					WithHint("give --set-secret %s%s", s.path, safeWays)
+			}
+			g.unasked = append(g.unasked, s.path)
+			continue
+		}
+		text, err := a.secret(s)
 		if err != nil {
 			return nil, err
 		}
 		g.secrets[s.path] = text
 	}
 	return g, nil
+}
+
+// ask asks the person for what is still missing of what the flags give.
+func (a *app) ask(ctx context.Context, g *given) error {
+	for _, path := range g.unasked {
+		text, err := a.askSecret(ctx, question{label: path + " (not shown):"})
+		if err == nil {
+			err = notEmpty(path, text)
+		}
+		if err != nil {
+			return err
+		}
+		g.secrets[path] = text
+	}
+	g.unasked = nil
+	return nil
+}
+
+func notEmpty(path, secret string) error {
+	if secret != "" {
+		return nil
+	}
+	return fault.New(fault.Usage, "--set-secret %s: the secret is empty; %s", path, nothingSent).
+		WithHint("to clear it: zae addon upgrade NAME --clear-secret %s", path)
 }
 
 // layer lays what --set gives over what --values do.
@@ -366,19 +400,11 @@ func whyUnread(err error) string {
 	}
 }
 
-// secret reads one secret input. One line break at the end of a file is the editor's, not the secret's.
-func (a *app) secret(ctx context.Context, s source) (string, error) {
+// secret reads one secret input that nobody is asked for. One line break at the end of a file is the editor's, not the
+// secret's.
+func (a *app) secret(s source) (string, error) {
 	var text string
 	switch s.kind {
-	case "ask":
-		if !a.person() {
-			return "", fault.New(fault.Usage, "--set-secret %s: there is no terminal to ask on; nothing was sent", s.path).
-				WithHint("give --set-secret %s%s", s.path, safeWays)
-		}
-		var err error
-		if text, err = a.askSecret(ctx, question{label: s.path + " (not shown):"}); err != nil {
-			return "", err
-		}
 	case "env":
 		v, ok := a.p.Env(s.name)
 		if !ok {
@@ -398,12 +424,8 @@ func (a *app) secret(ctx context.Context, s source) (string, error) {
 		raw, _ = bytes.CutSuffix(raw, []byte("\r"))
 		text = string(raw)
 	}
-	if text == "" {
-		return "", fault.New(fault.Usage, "--set-secret %s: the secret is empty; nothing was sent", s.path).
-			WithHint("to clear it: zae addon upgrade NAME --clear-secret %s", s.path)
-	}
 	a.err.hidden.add(text)
-	return text, nil
+	return text, notEmpty(s.path, text)
 }
 
 // overlay lays values over values that were given before: objects key by key, everything else replaces.

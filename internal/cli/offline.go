@@ -113,7 +113,7 @@ type bench struct {
 }
 
 // newBench reads what the flags name. Faults of what was typed are Usage.
-func (a *app) newBench(ctx context.Context, o *offlineFlags) (*bench, error) {
+func (a *app) newBench(o *offlineFlags) (*bench, error) {
 	asked, err := o.given.understand()
 	if err != nil {
 		return nil, err
@@ -130,7 +130,7 @@ func (a *app) newBench(ctx context.Context, o *offlineFlags) (*bench, error) {
 			return nil, err
 		}
 	}
-	g, err := a.read(ctx, asked)
+	g, err := a.read(asked)
 	if err != nil {
 		return nil, err
 	}
@@ -140,9 +140,6 @@ func (a *app) newBench(ctx context.Context, o *offlineFlags) (*bench, error) {
 		}
 		g.values, g.set = nil, nil
 		g.layer(asked.set)
-	}
-	for _, secret := range g.secrets {
-		a.err.hidden.addForms(secret)
 	}
 	pool, err := newWorkers(defaultRenderMemory, 1)
 	if err != nil {
@@ -245,6 +242,12 @@ func (b *bench) open(ctx context.Context, arg string) (*offlineChart, error) {
 	}
 	if err := b.given.astray(c.schema, "nothing was rendered"); err != nil {
 		return nil, err
+	}
+	if err := b.a.ask(ctx, b.given); err != nil {
+		return nil, err
+	}
+	for _, secret := range b.given.secrets {
+		b.a.err.hidden.addForms(secret)
 	}
 	c.engine = &engine.Engine{Fetch: held{found}, Worker: b.pool}
 	name := b.flags.name
@@ -374,7 +377,7 @@ func (a *app) checkedChart(ctx context.Context, arg string, o *offlineFlags) (c 
 	if err := checkChart(arg, o); err != nil {
 		return nil, nil, nil, err
 	}
-	b, err := a.newBench(ctx, o)
+	b, err := a.newBench(o)
 	if err != nil {
 		return nil, nil, nil, err
 	}

@@ -122,7 +122,7 @@ func TestThePlatformFile(t *testing.T) {
 
 func onBench(t *testing.T, a *app, o *offlineFlags, arg string) (*offlineChart, error) {
 	t.Helper()
-	b, err := a.newBench(t.Context(), o)
+	b, err := a.newBench(o)
 	if err != nil {
 		return nil, err
 	}

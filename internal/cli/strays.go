@@ -50,7 +50,9 @@ func (g *given) secretPaths(flag string) []string {
 	if flag == "--secret-ref" {
 		return slices.Sorted(maps.Keys(g.refs))
 	}
-	return slices.Sorted(maps.Keys(g.secrets))
+	paths := append(slices.Collect(maps.Keys(g.secrets)), g.unasked...)
+	slices.Sort(paths)
+	return paths
 }
 
 // inputPaths are the paths of a schema's inputs that a flag can name; of the secret ones alone, if it is for secrets.
