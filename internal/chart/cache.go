@@ -149,6 +149,18 @@ func (m *memory) putRecords(id string, recs []record) {
 	m.recs.put(id, recs, 1)
 }
 
+func (m *memory) dropBlob(digest string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.blobs.remove(digest)
+}
+
+func (m *memory) dropRecords(id string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.recs.remove(id)
+}
+
 // lru keeps what was used last, up to a total weight; one thing is kept however heavy it is. It is not safe
 // for use by several goroutines.
 type lru[T any] struct {
@@ -177,10 +189,14 @@ func (l *lru[T]) get(key string) (value T, ok bool) {
 	return e.Value.(*lruItem[T]).value, true
 }
 
-func (l *lru[T]) put(key string, value T, weight int64) {
+func (l *lru[T]) remove(key string) {
 	if e, ok := l.items[key]; ok {
 		l.drop(e)
 	}
+}
+
+func (l *lru[T]) put(key string, value T, weight int64) {
+	l.remove(key)
 	l.items[key] = l.order.PushFront(&lruItem[T]{key, value, weight})
 	l.weight += weight
 	for l.weight > l.bound && l.order.Len() > 1 {

@@ -12,20 +12,27 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
 // disk is a store that survives restarts: blobs/<hex of the archive's digest> and refs/<id>.json. A file
 // appears whole or not at all, and a blob is hashed again whenever it is read, so a torn or altered file is
 // a missing one. The modification time is when it was used last.
+//
+// What cannot be written, because the disk is full, is kept in memory.
 type disk struct {
 	dir   string
 	bytes int64
 	now   func() time.Time
+	spare *memory
 	mu    sync.Mutex // one eviction at a time
 
 	archives, size, evicted atomic.Int64 // after the last one
 }
+
+// spareBytes bounds what is kept in memory where a disk is full.
+const spareBytes = 32 << 20
 
 const (
 	blobsDir   = "blobs"
@@ -34,7 +41,7 @@ const (
 )
 
 func newDisk(dir string, bytes int64, now func() time.Time) (*disk, error) {
-	d := &disk{dir: dir, bytes: bytes, now: now}
+	d := &disk{dir: dir, bytes: bytes, now: now, spare: newMemory(min(bytes, spareBytes))}
 	for _, sub := range []string{blobsDir, refsDir} {
 		path := filepath.Join(dir, sub)
 		if err := os.MkdirAll(path, 0o700); err != nil {
@@ -50,17 +57,22 @@ func newDisk(dir string, bytes int64, now func() time.Time) (*disk, error) {
 		}
 	}
 	// A cache that cannot be written would be found out at the worst of times: after a restart, with the
-	// registry down.
+	// registry down. One that is only full holds what it has, and may have room again at any time.
 	probe := filepath.Join(blobsDir, "probe")
-	if err := d.write(probe, []byte("probe")); err != nil {
+	switch err := d.write(probe, []byte("probe")); {
+	case err == nil:
+		if err := os.Remove(filepath.Join(dir, probe)); err != nil {
+			return nil, err
+		}
+	case !full(err):
 		return nil, fmt.Errorf("not writable: %w", err)
-	}
-	if err := os.Remove(filepath.Join(dir, probe)); err != nil {
-		return nil, err
 	}
 	d.evict("") // the bound may be smaller than last time
 	return d, nil
 }
+
+// full tells that there is no room, on the disk or in a quota.
+func full(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
 
 func blobFile(digest string) string {
 	return filepath.Join(blobsDir, strings.TrimPrefix(digest, "sha256:"))
@@ -73,26 +85,35 @@ func (d *disk) getBlob(digest string) ([]byte, bool) {
 		return nil, false
 	}
 	data, ok := d.read(blobFile(digest), maxResponse)
-	if !ok {
-		return nil, false
+	if ok && digestOf(data) == digest {
+		return data, true
 	}
-	if digestOf(data) != digest {
+	if ok {
 		_ = os.Remove(filepath.Join(d.dir, blobFile(digest))) // it is fetched again
-		return nil, false
 	}
-	return data, true
+	if data, ok = d.spare.getBlob(digest); ok {
+		d.putBlob(digest, data) // there may be room again
+	}
+	return data, ok
 }
 
 func (d *disk) putBlob(digest string, data []byte) {
 	if !digestPattern.MatchString(digest) {
 		return
 	}
-	if d.write(blobFile(digest), data) == nil { // on a full disk the archive is fetched again next time
-		d.evict(blobFile(digest))
+	if d.write(blobFile(digest), data) != nil {
+		d.spare.putBlob(digest, data)
+		return
 	}
+	d.spare.dropBlob(digest)
+	d.evict(blobFile(digest))
 }
 
 func (d *disk) getRecords(id string) []record {
+	if recs := d.spare.getRecords(id); recs != nil { // newer than what is on the disk
+		d.putRecords(id, recs)
+		return recs
+	}
 	text, ok := d.read(recordsFile(id), 1<<20)
 	if !ok {
 		return nil
@@ -101,7 +122,11 @@ func (d *disk) getRecords(id string) []record {
 }
 
 func (d *disk) putRecords(id string, recs []record) {
-	_ = d.write(recordsFile(id), encodeRecords(recs)) // without it the archive is fetched again
+	if d.write(recordsFile(id), encodeRecords(recs)) != nil {
+		d.spare.putRecords(id, recs)
+		return
+	}
+	d.spare.dropRecords(id)
 }
 
 // read returns a file's content and marks it as used.
