@@ -24,6 +24,13 @@ func (r *reconciler) holdFinalizer(ctx context.Context, a *v1alpha1.ZaentrumAddo
 	if keepsValues(a) == controllerutil.ContainsFinalizer(a, v1alpha1.FinalizerValues) {
 		return false, nil
 	}
+	if keepsValues(a) {
+		// First, so that who sees the finalizer may delete the resource in any way: a deletion in the foreground
+		// takes what the addon owns at once.
+		if err := r.release(ctx, a, false); err != nil {
+			return false, err
+		}
+	}
 	before := client.MergeFromWithOptions(a.DeepCopy(), client.MergeFromWithOptimisticLock{})
 	if keepsValues(a) {
 		controllerutil.AddFinalizer(a, v1alpha1.FinalizerValues)
@@ -51,7 +58,7 @@ func (r *reconciler) finalize(ctx context.Context, a *v1alpha1.ZaentrumAddon) er
 		}
 	}
 	if keep {
-		if err := r.keepValues(ctx, a); err != nil {
+		if err := r.release(ctx, a, true); err != nil {
 			return err
 		}
 	}
@@ -80,30 +87,33 @@ func (r *reconciler) worthKeeping(ctx context.Context, namespace string) (bool, 
 	return slices.ContainsFunc(platforms.Items, func(z v1alpha1.Zaentrum) bool { return z.DeletionTimestamp == nil }), nil
 }
 
-// keepValues takes the addon off the owners of its values Secrets, the generated one included, and labels
-// them as kept. It asks the cluster, not the cache: this is the last chance. Those that nothing refers to are left of
-// changes that were not installed, and go; while a change waits to be installed, they may be of what runs, and stay.
-func (r *reconciler) keepValues(ctx context.Context, a *v1alpha1.ZaentrumAddon) error {
+// release takes the addon off the owners of the values Secrets to keep, the generated one included, and labels them
+// as kept when the addon goes. It asks the cluster, not the cache: this is the last chance. Those that nothing refers to
+// are left of changes that were not installed, and go; while a change waits to be installed, they may be of what runs, and
+// stay.
+func (r *reconciler) release(ctx context.Context, a *v1alpha1.ZaentrumAddon, keep bool) error {
 	var secrets metav1.PartialObjectMetadataList
 	secrets.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
 	err := r.live.List(ctx, &secrets, client.InNamespace(a.Namespace), client.MatchingLabels{v1alpha1.LabelAddon: a.Name})
 	if err != nil {
 		return fmt.Errorf("keep values: %w", err)
 	}
+	waits := a.Spec.Suspend && a.Status.LastAppliedChart != nil
 	for i := range secrets.Items {
 		s := &secrets.Items[i]
-		waits := a.Spec.Suspend && a.Status.LastAppliedChart != nil
-		if !isValuesSecret(s, a.Name) || (kept(s) && !ownedBy(s, a)) || (!waits && !references(a, s.Name)) {
+		if !isValuesSecret(s, a.Name) || !ownedBy(s, a) && (kept(s) || !keep) || !waits && !references(a, s.Name) {
 			continue
 		}
 		s.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
 		before := client.MergeFromWithOptions(s.DeepCopy(), client.MergeFromWithOptimisticLock{})
 		s.OwnerReferences = without(s.OwnerReferences, a)
-		if s.Labels == nil {
-			s.Labels = map[string]string{}
+		if keep {
+			if s.Labels == nil {
+				s.Labels = map[string]string{}
+			}
+			s.Labels[v1alpha1.LabelKeep] = "true"
+			delete(s.Annotations, v1alpha1.AnnotationUnreferencedSince)
 		}
-		s.Labels[v1alpha1.LabelKeep] = "true"
-		delete(s.Annotations, v1alpha1.AnnotationUnreferencedSince)
 		if err := r.client.Patch(ctx, s, before); client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("keep Secret %s: %w", s.Name, err)
 		}

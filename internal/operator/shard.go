@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	authorization "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -23,6 +25,7 @@ type shard struct {
 	manager   ctrl.Manager
 	access    *access
 	reviews   reviews
+	lead      *lead // nil without an election
 }
 
 func newShard(o Options, namespace string) (*shard, error) {
@@ -45,6 +48,14 @@ func newShard(o Options, namespace string) (*shard, error) {
 	s.reviews = asking.SelfSubjectAccessReviews()
 	cluster.Wrap(s.access.wrap)
 	anyName := o.AnyName || len(o.Namespaces) > 1
+	var lock resourcelock.Interface
+	if o.LeaderElection {
+		if s.lead, err = newLead(cluster, home); err != nil {
+			return nil, err
+		}
+		lock = s.lead.lock
+		cluster.Wrap(s.lead.fence.wrap)
+	}
 	s.manager, err = ctrl.NewManager(cluster, ctrl.Options{
 		Scheme:                        Scheme(),
 		Logger:                        logr.FromSlogHandler(log.Handler()),
@@ -55,9 +66,14 @@ func newShard(o Options, namespace string) (*shard, error) {
 		LeaderElectionID:              LeaderElectionID,
 		LeaderElectionNamespace:       home,
 		LeaderElectionReleaseOnCancel: true, // Run's caller exits when Run returns
+		LeaseDuration:                 ptr.To(leaseDuration),
+		RenewDeadline:                 ptr.To(renewDeadline),
+		RetryPeriod:                   ptr.To(renewPeriod),
 		Metrics:                       server.Options{BindAddress: o.MetricsAddr},
 		HealthProbeBindAddress:        "0", // see serveProbes
 		Controller:                    config.Controller{SkipNameValidation: &anyName},
+
+		LeaderElectionResourceLockInterface: lock,
 	})
 	return s, err
 }
@@ -69,6 +85,9 @@ func (s *shard) run(ctx context.Context) error {
 	fetcher, err := setup(ctx, s.manager, s.options)
 	if err != nil {
 		return err
+	}
+	if s.lead != nil {
+		defer s.lead.tell()()
 	}
 	var asking sync.WaitGroup
 	asking.Go(func() { s.access.run(ctx, s.reviews) })
