@@ -480,6 +480,13 @@ func (b *Bed) Identity() *oidc.Provider { return b.identity }
 
 var errNoProvider = errors.New("the testbed has no OpenID provider")
 
+// FreeAddr is a loopback address with a port that nobody listens on and that the kernel gives to no outgoing connection:
+// a program that is restarted finds it free again.
+func (b *Bed) FreeAddr() (string, error) {
+	port, err := b.freePort()
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), err
+}
+
 // freePort chooses a port no other part of this Bed was given. It comes from below the range the kernel takes the ports
 // of outgoing connections from: a part that is restarted finds its port free.
 func (b *Bed) freePort() (int, error) {

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -34,6 +33,8 @@ type Options struct {
 	Primary string
 	// OperatorArgs and APIArgs are added to the programs' arguments.
 	OperatorArgs, APIArgs []string
+	// Gate is put between the operator and the API server when set.
+	Gate func(http.Handler) http.Handler
 	// Progress gets one line per step. May be nil.
 	Progress io.Writer
 }
@@ -42,15 +43,18 @@ type Options struct {
 type Stack struct {
 	Bed       *testbed.Bed
 	Namespace string
-	URL       string // of the API
-	Home      string // a home directory for the command line: configuration and sessions
-	Operator  *testbed.Process
+	URL       string           // of the API
+	Home      string           // a home directory for the command line: configuration and sessions
+	Operator  *testbed.Process // the first one
 	API       *testbed.Process
 	Primary   *testbed.Process
 	// MetricsURL is the operator's.
 	MetricsURL string
+	// Credential is the operator's, as in [Operator].
+	Credential string
 
 	options Options
+	others  []*testbed.Process // operators that were started besides
 }
 
 // Root is the directory of the product's module.
@@ -119,7 +123,7 @@ func (s *Stack) say(format string, args ...any) {
 // Stop ends the operator, the API and the primary.
 func (s *Stack) Stop() error {
 	var errs []error
-	for _, p := range []*testbed.Process{s.API, s.Operator, s.Primary} {
+	for _, p := range append([]*testbed.Process{s.API, s.Operator, s.Primary}, s.others...) {
 		if p != nil {
 			errs = append(errs, p.Stop())
 		}
@@ -204,32 +208,84 @@ func (s *Stack) Apply(ctx context.Context, yaml string) error {
 }
 
 func (s *Stack) startOperator(ctx context.Context) error {
+	s.say("operator, as service account zae-operator")
+	o, err := s.runOperator(ctx, OperatorOptions{Name: "zae-operator-" + s.Namespace, Gate: s.options.Gate})
+	if err != nil {
+		return err
+	}
+	s.Operator, s.MetricsURL, s.Credential = o.Process, o.MetricsURL, o.Credential
+	return nil
+}
+
+// OperatorOptions say how one more operator differs from the first.
+type OperatorOptions struct {
+	// Name is the process'; it must be new.
+	Name string
+	// Args are added to those of every operator of the stack.
+	Args []string
+	// Gate is put between this operator and the API server when set.
+	Gate func(http.Handler) http.Handler
+}
+
+// Operator is one that runs. It has a token of its own, a cache of its own, and the rights of the others.
+type Operator struct {
+	*testbed.Process
+	MetricsURL string
+	// Credential is the id of its token, which the API server's audit log names with each request.
+	Credential string
+}
+
+// AnotherOperator starts one more operator, which ends with the stack.
+func (s *Stack) AnotherOperator(ctx context.Context, o OperatorOptions) (*Operator, error) {
+	operator, err := s.runOperator(ctx, o)
+	if err == nil {
+		s.others = append(s.others, operator.Process)
+	}
+	return operator, err
+}
+
+func (s *Stack) runOperator(ctx context.Context, o OperatorOptions) (*Operator, error) {
 	kubeconfig, err := s.Bed.KubeconfigFor(ctx, s.Namespace, "zae-operator")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	metrics, err := freeAddr()
+	credential, err := testbed.CredentialID(kubeconfig)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	probes, err := freeAddr()
+	if o.Gate != nil {
+		url, err := s.Bed.ProxyAPIServer("gate-of-"+o.Name, o.Gate)
+		if err != nil {
+			return nil, err
+		}
+		if err := testbed.Redirect(kubeconfig, url); err != nil {
+			return nil, err
+		}
+	}
+	metrics, err := s.Bed.FreeAddr()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s.MetricsURL = "http://" + metrics + "/metrics"
-	s.say("operator, as service account zae-operator")
-	s.Operator, err = s.Bed.Run(ctx, testbed.Program{
-		Name: "zae-operator-" + s.Namespace,
-		Path: s.options.Zae,
-		Args: append([]string{
-			"serve-operator", "--kubeconfig", kubeconfig, "--watch-namespace", s.Namespace,
-			"--cache-dir", filepath.Join(s.Bed.Dir, "charts-"+s.Namespace),
-			"--allow-loopback-registry", s.Bed.Registry,
-			"--metrics-addr", metrics, "--probe-addr", probes,
-		}, s.options.OperatorArgs...),
-		Ready: answers("http://" + probes + "/readyz"),
+	probes, err := s.Bed.FreeAddr()
+	if err != nil {
+		return nil, err
+	}
+	args := []string{
+		"serve-operator", "--kubeconfig", kubeconfig, "--watch-namespace", s.Namespace,
+		"--cache-dir", s.CacheDir(o.Name),
+		"--allow-loopback-registry", s.Bed.Registry,
+		"--metrics-addr", metrics, "--probe-addr", probes,
+	}
+	args = append(append(args, s.options.OperatorArgs...), o.Args...)
+	process, err := s.Bed.Run(ctx, testbed.Program{
+		Name: o.Name, Path: s.options.Zae, Args: args, Ready: answers("http://" + probes + "/readyz"),
 	})
-	return err
+	return &Operator{process, "http://" + metrics + "/metrics", credential}, err
+}
+
+// CacheDir is where an operator keeps its charts.
+func (s *Stack) CacheDir(operator string) string {
+	return filepath.Join(s.Bed.Dir, "charts-"+operator)
 }
 
 func (s *Stack) startAPI(ctx context.Context) error {
@@ -237,7 +293,7 @@ func (s *Stack) startAPI(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	addr, err := freeAddr()
+	addr, err := s.Bed.FreeAddr()
 	if err != nil {
 		return err
 	}
@@ -246,7 +302,7 @@ func (s *Stack) startAPI(ctx context.Context) error {
 		"--issuer", s.Bed.Issuer, "--database", filepath.Join(s.Bed.Dir, "registry-"+s.Namespace+".db"),
 	}
 	if s.options.Primary != "" {
-		primary, err := freeAddr()
+		primary, err := s.Bed.FreeAddr()
 		if err != nil {
 			return err
 		}
@@ -286,15 +342,6 @@ func answers(url string) func(context.Context) error {
 		}
 		return nil
 	}
-}
-
-func freeAddr() (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	defer l.Close()
-	return l.Addr().String(), nil
 }
 
 // Env is the environment of a command line on this stack: a home of its own, and nothing of the caller's that would

@@ -4,8 +4,11 @@ package server
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"sync"
@@ -16,6 +19,7 @@ import (
 type Server struct {
 	handler http.Handler
 	addr    string
+	tls     *tls.Config // nil: plain http
 
 	mu      sync.Mutex
 	http    *http.Server  // nil while stopped
@@ -24,7 +28,14 @@ type Server struct {
 }
 
 // Listen starts serving h on addr, which must be a loopback address; port 0 takes a free one.
-func Listen(addr string, h http.Handler) (*Server, error) {
+func Listen(addr string, h http.Handler) (*Server, error) { return listen(addr, h, nil) }
+
+// ListenTLS is Listen with a certificate, and so with HTTP/2.
+func ListenTLS(addr string, h http.Handler, certificate tls.Certificate) (*Server, error) {
+	return listen(addr, h, &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12})
+}
+
+func listen(addr string, h http.Handler, config *tls.Config) (*Server, error) {
 	if addr == "" {
 		addr = "127.0.0.1:0"
 	}
@@ -35,7 +46,7 @@ func Listen(addr string, h http.Handler) (*Server, error) {
 	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
 		return nil, fmt.Errorf("listen on %s: not a loopback address", addr)
 	}
-	s := &Server{handler: h, addr: addr}
+	s := &Server{handler: h, addr: addr, tls: config}
 	if err := s.Start(); err != nil {
 		return nil, err
 	}
@@ -68,12 +79,18 @@ func (s *Server) Start() error {
 		return err
 	}
 	s.addr = ln.Addr().String()
-	s.http = &http.Server{Handler: http.HandlerFunc(s.serve), ReadHeaderTimeout: 10 * time.Second}
-	s.served = make(chan struct{})
-	go func(h *http.Server, served chan struct{}) {
+	h := &http.Server{Handler: http.HandlerFunc(s.serve), ReadHeaderTimeout: 10 * time.Second}
+	serve := h.Serve
+	if s.tls != nil {
+		h.TLSConfig = s.tls.Clone()
+		h.ErrorLog = log.New(io.Discard, "", 0) // a client that was killed ends no handshake
+		serve = func(ln net.Listener) error { return h.ServeTLS(ln, "", "") }
+	}
+	s.http, s.served = h, make(chan struct{})
+	go func(served chan struct{}) {
 		defer close(served)
-		_ = h.Serve(ln) // returns ErrServerClosed; an accept error shows as refused connections
-	}(s.http, s.served)
+		_ = serve(ln) // returns ErrServerClosed; an accept error shows as refused connections
+	}(s.served)
 	return nil
 }
 
