@@ -29,7 +29,7 @@ func (f *Fetcher) explain(w wish, err error) (flt *fault.Fault, outage bool) {
 	}
 	var no *refusal
 	if errors.As(err, &no) {
-		return fault.New(fault.Chart, "chart %s: %s", w, no.why).WithHint("%s", no.hint).Because(err), false
+		return fault.New(fault.Chart, "chart %s: %s", w, no.why).WithHint("%s", no.hint).Because(err), no.sent
 	}
 	var pe *proxyError
 	if errors.As(err, &pe) {

@@ -240,6 +240,39 @@ func TestARegistryThatIsDown(t *testing.T) {
 	}
 }
 
+// What is at hand stays in use when a registry sends, or says that it will send, more than anybody takes.
+func TestARegistryThatTalksTooMuchIsAsOneThatFails(t *testing.T) {
+	reg := newRegistry(t, false)
+	one := example(t, "one")
+	reg.push("example", "1.2.0", one)
+	dir := t.TempDir()
+	mustFetch(t, fetcher(t, FetcherOptions{CacheDir: dir}, reg.server), reg.source("example", "1.2.0", ""), one)
+	for how, answer := range map[string]func(http.ResponseWriter, *http.Request) bool{
+		"says that it will": func(w http.ResponseWriter, _ *http.Request) bool {
+			w.Header().Set("Content-Length", "1000000000000")
+			w.WriteHeader(http.StatusOK)
+			return true
+		},
+		"sends": func(w http.ResponseWriter, _ *http.Request) bool {
+			for range 12 {
+				_, _ = w.Write(make([]byte, 1<<20))
+			}
+			return true
+		},
+	} {
+		t.Run(how, func(t *testing.T) {
+			reg.intercept(answer)
+			f := fetcher(t, FetcherOptions{CacheDir: dir}, reg.server)
+			a := mustFetch(t, f, reg.source("example", "1.2.0", ""), one)
+			if !strings.Contains(a.Stale, "over the limit of 10 MiB; using the archive at hand") {
+				t.Errorf("%q", a.Stale)
+			}
+			_, err := f.Fetch(t.Context(), reg.source("example", "1.3.0", ""))
+			wantFault(t, err, fault.Chart, "over the limit of 10 MiB")
+		})
+	}
+}
+
 func TestAChartThatIsGoneIsNotStale(t *testing.T) {
 	reg := newRegistry(t, false)
 	one := example(t, "one")

@@ -22,12 +22,24 @@ const (
 )
 
 // refusal is our own decision not to go on. Its text is ours, so it may be shown.
-type refusal struct{ why, hint string }
+type refusal struct {
+	why, hint string
+	// sent tells that it is about what the other side sent, not about where it is: a registry that talks too much
+	// is as good as one that fails.
+	sent bool
+}
 
 func (r *refusal) Error() string { return r.why }
 
 func refuse(hint, format string, args ...any) *refusal {
-	return &refusal{fmt.Sprintf(format, args...), hint}
+	return &refusal{why: fmt.Sprintf(format, args...), hint: hint}
+}
+
+// answerTooLarge refuses an answer, of at least that size when it is not known.
+func answerTooLarge(atLeast string, n int64) *refusal {
+	r := refuse(hintSize, "a response of %s%s is over the limit of %s", atLeast, size(n), size(maxResponse))
+	r.sent = true
+	return r
 }
 
 // The ways out of a refusal.
@@ -196,7 +208,7 @@ func (h hop) once(req *http.Request) (*http.Response, error) {
 	}
 	if req.Method != http.MethodHead && resp.ContentLength > maxResponse {
 		_ = resp.Body.Close() // nothing was read from it
-		return nil, refuse(hintSize, "a response of %s is over the limit of %s", size(resp.ContentLength), size(maxResponse))
+		return nil, answerTooLarge("", resp.ContentLength)
 	}
 	resp.Body = &limited{body: resp.Body, left: maxResponse}
 	return resp, nil
@@ -215,7 +227,7 @@ func (l *limited) Read(p []byte) (int, error) {
 	n, err := l.body.Read(p)
 	l.left -= int64(n)
 	if l.left < 0 {
-		return 0, refuse(hintSize, "a response of at least %s is over the limit of %s", size(maxResponse-l.left), size(maxResponse))
+		return 0, answerTooLarge("at least ", maxResponse-l.left)
 	}
 	return n, err
 }
