@@ -93,8 +93,8 @@ func (c *Cluster) newest(o Owner, id manifest.ID, cached *unstructured.Unstructu
 	switch {
 	case !ok:
 		return cached
-	case w.object == nil && w.gone == cached.GetUID():
-		return nil
+	case w.object == nil && w.gone == cached.GetUID() && cached.GetDeletionTimestamp() == nil:
+		return nil // the cache has not seen it go; one that something holds on to is seen going
 	case w.object != nil && older(cached, w.object):
 		return w.object.DeepCopy()
 	}

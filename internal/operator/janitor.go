@@ -28,6 +28,10 @@ const (
 	// notedAfter is how long the moment is only remembered. A client creates a Secret just before it points the
 	// addon at it: a note on the Secret would be two writes for nothing, at each change of a secret input.
 	notedAfter = 5 * time.Second
+
+	// clockSkew is how far the clocks of two operators may be apart. A moment that is later still is none: it is
+	// counted anew from now, so that a clock that was set right deletes nothing early and keeps nothing for years.
+	clockSkew = time.Minute
 )
 
 // janitor deletes the values Secrets of one addon that nothing references any more. The moment from which
@@ -109,6 +113,9 @@ func (j *janitor) look(ctx context.Context, a *v1alpha1.ZaentrumAddon, req ctrl.
 		}
 		return limit, j.stamp(ctx, s, ptr.To(since.UTC().Format(time.RFC3339)))
 	}
+	if now := j.now(); since.After(now.Add(clockSkew)) { // a clock was wrong then, or is now
+		return limit, j.stamp(ctx, s, ptr.To(now.UTC().Format(time.RFC3339)))
+	}
 	if left := since.Add(limit).Sub(j.now()); left > 0 {
 		return left, nil
 	}
@@ -133,7 +140,8 @@ func (j *janitor) look(ctx context.Context, a *v1alpha1.ZaentrumAddon, req ctrl.
 func (j *janitor) noticed(addon types.NamespacedName, secret types.UID) time.Time {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if since, ok := j.since[addon][secret]; ok {
+	now := j.now()
+	if since, ok := j.since[addon][secret]; ok && !since.After(now) {
 		return since
 	}
 	if j.since == nil {
@@ -142,7 +150,6 @@ func (j *janitor) noticed(addon types.NamespacedName, secret types.UID) time.Tim
 	if j.since[addon] == nil {
 		j.since[addon] = map[types.UID]time.Time{}
 	}
-	now := j.now()
 	j.since[addon][secret] = now
 	return now
 }

@@ -119,7 +119,8 @@ type house struct {
 	clock     *clock
 	cacheDir  string
 	log       *lockedBuffer
-	counting  *counting // of the operator that runs
+	counting  *counting // of the operator that was started last
+	wire      *wire
 	stop      func()
 }
 
@@ -153,7 +154,7 @@ func newHouse(t *testing.T) *house {
 	}
 	h := &house{
 		T: t, Client: c, registry: charttest.Serve(t), cacheDir: t.TempDir(), log: &lockedBuffer{},
-		clock: &clock{},
+		clock: &clock{}, wire: &wire{},
 	}
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -170,6 +171,8 @@ func newHouse(t *testing.T) *house {
 	}
 	h.start()
 	t.Cleanup(func() {
+		h.wire.hook(nil)
+		h.wire.lose(nil)
 		h.stop()
 		h.noCanary()
 		if t.Failed() {
@@ -189,16 +192,25 @@ func (h *house) platform(name string) *v1alpha1.Zaentrum {
 // start starts an operator; stop ends it and waits.
 func (h *house) start() {
 	h.Helper()
+	h.stop = h.operator(h.cacheDir)
+}
+
+// operator starts one, and answers with what ends it and waits.
+func (h *house) operator(cacheDir string) (stop func()) {
+	h.Helper()
+	config := rest.CopyConfig(server.config)
+	config.Wrap(h.wire.wrap)
 	ctx, cancel := context.WithCancel(context.Background())
-	fetcher, err := chart.NewFetcher(chart.FetcherOptions{CacheDir: h.cacheDir, AllowLoopback: []string{h.registry.Host, h.slow}})
+	fetcher, err := chart.NewFetcher(chart.FetcherOptions{CacheDir: cacheDir, AllowLoopback: []string{h.registry.Host, h.slow}})
 	h.must(err)
 	pool, err := worker.NewPool(worker.Options{})
 	h.must(err)
-	h.counting = &counting{Worker: pool, Fetcher: fetcher}
+	counted := &counting{Worker: pool, Fetcher: fetcher}
+	h.counting = counted
 	done := make(chan error, 1)
 	go func() {
 		done <- operator.Run(ctx, operator.Options{
-			Config: server.config, Namespaces: []string{h.namespace}, Fetcher: h.counting, Worker: h.counting,
+			Config: config, Namespaces: []string{h.namespace}, Fetcher: counted, Worker: counted,
 			MetricsAddr: "0", ProbeAddr: "0", Now: h.clock.now,
 			Log: slog.New(slog.NewJSONHandler(h.log, nil)),
 			// Two operators in one process would register the same controller names.
@@ -206,7 +218,7 @@ func (h *house) start() {
 		})
 	}()
 	var once sync.Once
-	h.stop = func() {
+	return func() {
 		once.Do(func() {
 			cancel()
 			if err := <-done; err != nil {

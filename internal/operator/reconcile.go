@@ -398,11 +398,33 @@ func converged(a *v1alpha1.ZaentrumAddon, c *engine.Converged) (*outcome, time.D
 		health = apply.Health{State: apply.Installing, Reason: fmt.Sprintf("waiting for the old %s to be gone", c.Report.Waiting[0])}
 	}
 	o.running(health)
-	o.message += staleNote(c.Stale)
+	o.message += staleNote(c.Stale) + leavingNote(c)
 	if c.Applied && len(c.Report.Applied)+len(c.Pruned) == 0 && !c.Varies && !c.Observed.Asked {
 		o.idle = &atRest{chart: fetched(c.Chart.Facts.Digest, c.Stale), owned: c.Observed.Owned, state: running{health, o.components}}
 	}
 	return o, 0
+}
+
+// leavingNote names what the chart does not render any more and what is deleted but not gone: something holds on to it.
+func leavingNote(c *engine.Converged) string {
+	wanted := c.Wanted.IDs()
+	var leaving []string
+	for _, id := range c.Observed.Terminating {
+		if slices.Contains(wanted, id) {
+			continue
+		}
+		note := id.String()
+		if o, ok := c.Observed.Owned.Find(id); ok {
+			if holds := o.Unstructured().GetFinalizers(); len(holds) > 0 {
+				note += " (held by " + strings.Join(holds, ", ") + ")"
+			}
+		}
+		leaving = append(leaving, note)
+	}
+	if len(leaving) == 0 {
+		return ""
+	}
+	return cut("; no longer rendered, and still being deleted: "+strings.Join(leaving, ", "), maxMessage/2)
 }
 
 // readiness is the condition Ready for a health.
