@@ -12,7 +12,7 @@ import (
 	"zaentrum.io/zae/internal/worker"
 )
 
-// extra renders what must be given once more: with other secrets, for another platform, and as another version.
+// extra renders what must be given once more: with awkward secrets, for another platform, and as another version.
 func (l *linter) extra(ctx context.Context, base *worker.Result, g given, platform map[string]any) error {
 	// The row that rendered may not be the first: the same one is taken again.
 	again := func(a *chart.Archive, g given, platform map[string]any, number int) (manifest.Set, error) {
@@ -24,14 +24,6 @@ func (l *linter) extra(ctx context.Context, base *worker.Result, g given, platfo
 	}
 	if err := l.awkward(ctx, base, g, platform); err != nil {
 		return err
-	}
-	if len(g.secrets) > 0 {
-		other := l.otherSecrets(g)
-		set, err := again(l.src.Archive, other, platform, static)
-		if err != nil {
-			return err
-		}
-		l.derived(base.Objects, set)
 	}
 	set, err := again(l.src.Archive, g, otherPlatform(), elsewhere)
 	if err != nil {

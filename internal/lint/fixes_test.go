@@ -41,6 +41,11 @@ func fixes() map[string][]step {
 		"behind-file":     {one("ci/host-values.yaml", "hostIPC: true", "hostname: one")},
 		"behind-pair":     {one(primary, "      hostPID: true\n", "      shareProcessNamespace: true\n")},
 		"behind-platform": {one(primary, "      hostNetwork: true\n", "      enableServiceLinks: false\n")},
+		"behind-switch": {
+			one(settings, "{{ .Values.token | len | quote }}", `"10"`),
+			one(settings, "  spare: {{ .Values.spare | quote }}\n", "  spare: given\n"),
+			one(schema, `"password": { "type": "string", "writeOnly": true, "minLength": 1 }`, `"password": { "type": "string", "minLength": 1 }`),
+		},
 		"behind-type": {
 			one(primary, "              hostPort: {{ .port }}\n", ""),
 			one(settings, "substr 0 3 .Values.title", `.Values.title | default "" | trunc 3`),

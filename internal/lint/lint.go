@@ -53,7 +53,7 @@ type Options struct {
 }
 
 // DefaultMaxRenders is how often a chart is rendered at most.
-const DefaultMaxRenders = 150
+const DefaultMaxRenders = 200
 
 // Report is what was found in one chart.
 type Report struct {
@@ -96,7 +96,7 @@ func Check(ctx context.Context, src Source, o Options) (*Report, error) {
 		o.MaxRenders = DefaultMaxRenders
 	}
 	out := &Report{Source: src.Label, dir: src.Dir, Findings: []Finding{}}
-	l := &linter{o: o, src: src, out: out, f: newFound()}
+	l := &linter{o: o, src: src, out: out, f: newFound(), shown: map[uint64]bool{}}
 	if err := l.run(ctx); err != nil {
 		return nil, err
 	}
@@ -138,6 +138,10 @@ type linter struct {
 	skip   int // rows that the schema refuses
 	more   int
 	over   int // renders that were stopped
+
+	coming      int             // sets of values that are still to be rendered
+	shown       map[uint64]bool // of what was rendered so far
+	derivations int             // renders that only look for what changes with a secret
 
 	before *space // of the version before; nil for none
 }
@@ -222,7 +226,7 @@ func otherPlatform() map[string]any {
 // render renders the chart in all the ways there are room for, and judges what comes out.
 func (l *linter) render(ctx context.Context) error {
 	platform := platformKeys()
-	room := max(l.o.MaxRenders-extraRenders, 1)
+	room := max(l.o.MaxRenders-min(max(extraRenders, l.o.MaxRenders/3), maxReserve), 1)
 	files := l.valueFiles()
 	l.rows, l.more = l.space.rows(max(room-len(files), 1))
 	l.rows = append(l.rows, files...)
@@ -238,6 +242,7 @@ func (l *linter) render(ctx context.Context) error {
 			l.rows = l.rows[:i]
 			break
 		}
+		l.coming = len(l.rows) - i - 1
 		g := l.space.give(r)
 		result, err := l.one(ctx, l.src.Archive, g, platform, i)
 		if err != nil {
@@ -256,6 +261,9 @@ func (l *linter) render(ctx context.Context) error {
 		l.warnings(result.Warnings, i)
 		l.judgeObjects(result.Objects, g, platform, i)
 		l.guard(result.Objects, false, i, platform)
+		if err := l.otherwise(ctx, result, g, platform, i); err != nil {
+			return err
+		}
 		if base == nil {
 			base, baseGiven, l.base = result, g, i
 		}
@@ -287,9 +295,12 @@ func (l *linter) render(ctx context.Context) error {
 // maxOverruns is after how many stopped renders a chart is not rendered again: each takes seconds.
 const maxOverruns = 2
 
-// extraRenders are those besides the sets of values: for another platform, with other secrets, with awkward ones, as
-// another version.
-const extraRenders = 4
+// extraRenders are those that there always are besides the sets of values: for another platform, with awkward secrets, as
+// another version. maxReserve is how many are kept back at most for those that look further into what was rendered.
+const (
+	extraRenders = 3
+	maxReserve   = 50
+)
 
 // one renders one set of values. There is no result when the values, or what comes of them, are refused.
 func (l *linter) one(ctx context.Context, a *chart.Archive, g given, platform map[string]any, number int) (*worker.Result, error) {

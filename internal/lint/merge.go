@@ -24,12 +24,15 @@ func (s *shown) spot() string {
 		return ""
 	}
 	kind, _, _ := strings.Cut(s.Object, "/")
-	at := []string{s.Rule, string(s.Severity), s.File, kind, numbers.ReplaceAllString(s.Path, "#"), numbers.ReplaceAllString(s.Message, "#")}
+	message := numbers.ReplaceAllString(s.Message, "#")
 	if rule, known := RuleByID(s.Rule); known && rule.Guardrail {
-		at[5] = "" // says what was found there, which may be this or that
+		message = "" // says what was found there, which may be this or that
 	}
-	return strings.Join(at, "\x00")
+	return strings.Join([]string{s.Rule, string(s.Severity), s.File, kind, message}, "\x00")
 }
+
+// field is the path of a finding, whatever the place in lists.
+func (s *shown) field() string { return numbers.ReplaceAllString(s.Path, "#") }
 
 // placed tells whether two findings are at the same place of a template.
 func (s *shown) placed(other *shown) bool {
@@ -66,7 +69,7 @@ func sameFault(a, b *shown, common func(rows []int) []string) bool {
 	if a.placed(b) {
 		return true
 	}
-	if a.Line != b.Line || a.Column != b.Column || slices.ContainsFunc(a.rows, func(n int) bool { return slices.Contains(b.rows, n) }) {
+	if a.Line != b.Line || a.Column != b.Column || a.field() != b.field() || slices.ContainsFunc(a.rows, func(n int) bool { return slices.Contains(b.rows, n) }) {
 		return false
 	}
 	return len(common(a.rows)) == 0 || len(common(b.rows)) == 0 || len(common(slices.Concat(a.rows, b.rows))) > 0

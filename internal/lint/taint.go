@@ -89,31 +89,3 @@ func hiddenText(text string, n needle) string {
 	}
 	return text
 }
-
-// derived looks for fields that are others with other secrets.
-func (l *linter) derived(a, b manifest.Set) {
-	told := map[string]bool{}
-	for _, f := range l.f.list {
-		if f.Rule == "secret-leak" || f.Rule == "not-deterministic" {
-			told[f.Object] = true // whatever else changes there comes from it
-		}
-	}
-	for _, o := range a {
-		other, ok := b.Find(o.ID())
-		if !ok || told[o.ID().String()] {
-			continue
-		}
-		theirs := map[string]string{}
-		for _, leaf := range leaves(other) {
-			if !leaf.key {
-				theirs[leaf.path] = leaf.text
-			}
-		}
-		for _, leaf := range leaves(o) {
-			if text, there := theirs[leaf.path]; there && text != leaf.text && !leaf.key && !leaf.data && !leaf.checksum {
-				l.finding("secret-derived", o, leaf.path, "changes with a secret input", 0)
-				break
-			}
-		}
-	}
-}
