@@ -18,3 +18,6 @@ func Slow() int {
 	}
 	return 1
 }
+
+// Peak is the most memory that this process has used so far.
+func Peak() int64 { return peak() }

@@ -1,9 +1,11 @@
 package worker_test
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -63,5 +65,17 @@ func TestHelmsLintEndsAlone(t *testing.T) {
 	}
 	if _, err := helmLint(t, pool, filepath.FromSlash("example/1.2.0")); err != nil {
 		t.Errorf("afterwards: %v", err)
+	}
+}
+
+// TestThePeakOfMemoryIsKnown: what a job used and let go of again is known when it is done.
+func TestThePeakOfMemoryIsKnown(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the system does not tell")
+	}
+	const much = 64 << 20
+	held := bytes.Repeat([]byte("x"), much)
+	if peak := worker.Peak(); peak < int64(len(held)) {
+		t.Errorf("%d bytes", peak)
 	}
 }

@@ -4,7 +4,10 @@ package worker
 
 import (
 	"math"
+	"os"
 	"os/exec"
+	"regexp"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -36,4 +39,21 @@ func processorTime() time.Duration {
 		return 0
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+var peakLine = regexp.MustCompile(`(?m)^VmHWM:\s*([0-9]+) kB$`)
+
+// peak is the most memory that this process has used so far; 0 where the system does not tell. What getrusage knows
+// counts the program that started this one, too.
+func peak() int64 {
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0
+	}
+	m := peakLine.FindSubmatch(text)
+	if m == nil {
+		return 0
+	}
+	n, _ := strconv.ParseInt(string(m[1]), 10, 64)
+	return n << 10
 }
