@@ -3,10 +3,13 @@ package apply
 import (
 	"context"
 	"crypto/sha256"
+	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -46,6 +49,58 @@ func (c *Cluster) Others(ctx context.Context, o Owner, kinds ...schema.GroupVers
 		}
 	}
 	return out.InApplyOrder(), nil
+}
+
+// Pod is what is known of a pod.
+type Pod struct {
+	Name   string
+	Labels map[string]string
+	// Owner is whose the pod is: its controller, and of a Deployment's pod the Deployment. Nothing for one that
+	// nobody controls.
+	Owner manifest.ID
+}
+
+// Pods reads the metadata of the pods in the owner's namespace that have not ended and are not on their way out,
+// whoever's they are, in the order of their names. It asks the API server, each time.
+func (c *Cluster) Pods(ctx context.Context, o Owner) ([]Pod, error) {
+	var out []Pod
+	for next := ""; ; {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "PodList"})
+		err := c.Live.List(ctx, list, client.InNamespace(o.Namespace), unended, client.Limit(othersPerPage), client.Continue(next))
+		if err != nil {
+			return nil, failed(err, "list pods")
+		}
+		for i := range list.Items {
+			if pod := &list.Items[i]; pod.DeletionTimestamp == nil {
+				out = append(out, Pod{Name: pod.Name, Labels: pod.Labels, Owner: ownerOfPod(pod)})
+			}
+		}
+		if next = list.GetContinue(); next == "" {
+			return out, nil
+		}
+	}
+}
+
+// unended leaves out what keeps no labels busy any more.
+var unended = client.MatchingFieldsSelector{Selector: fields.AndSelectors(
+	fields.OneTermNotEqualSelector("status.phase", "Succeeded"), fields.OneTermNotEqualSelector("status.phase", "Failed"),
+)}
+
+// ownerOfPod tells a Deployment by the name of its ReplicaSet, which ends in the hash that the pod has as a label. So
+// nothing needs to be known of ReplicaSets.
+func ownerOfPod(pod metav1.Object) manifest.ID {
+	ref := metav1.GetControllerOfNoCopy(pod)
+	if ref == nil {
+		return manifest.ID{}
+	}
+	id := manifest.ID{APIVersion: ref.APIVersion, Kind: ref.Kind, Name: ref.Name}
+	if hash := pod.GetLabels()["pod-template-hash"]; id.Kind == "ReplicaSet" && hash != "" {
+		if name, ok := strings.CutSuffix(id.Name, "-"+hash); ok {
+			id.Kind, id.Name = "Deployment", name
+		}
+	}
+	return id
 }
 
 // settled remembers, for each owner, what was found to be fine beside the objects of others: a hash, no object.

@@ -1,10 +1,16 @@
 package apply_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"zaentrum.io/zae/internal/apply"
 )
 
 func TestOthersAreThoseThatTheOwnerDoesNotControl(t *testing.T) {
@@ -26,6 +32,48 @@ func TestOthersAreThoseThatTheOwnerDoesNotControl(t *testing.T) {
 	if got := b.requests.all(); len(got) != 2 {
 		t.Errorf("asked %q", got)
 	}
+}
+
+// Pods are read whoever's they are, but for those that have ended or are about to.
+func TestPodsAreToldWithTheirOwners(t *testing.T) {
+	b := newBench(t)
+	owned := func(name, labels, kind, owner string) *unstructured.Unstructured {
+		return b.create(fmt.Sprintf("{apiVersion: v1, kind: Pod, metadata: {name: %s, labels: %s, ownerReferences: [{apiVersion: apps/v1, kind: %s, name: %s, uid: u, controller: true}]}, spec: {containers: [{name: c, image: x}]}}",
+			name, labels, kind, owner))
+	}
+	owned("a", "{app: a, pod-template-hash: h1}", "ReplicaSet", "web-h1")
+	owned("b", "{app: b}", "ReplicaSet", "web-h1")
+	owned("c", "{app: c, pod-template-hash: h1}", "StatefulSet", "db-h1")
+	b.create("{apiVersion: v1, kind: Pod, metadata: {name: d}, spec: {containers: [{name: c, image: x}]}}")
+	for i, phase := range []string{"Succeeded", "Failed"} {
+		ended := owned(fmt.Sprintf("ended-%d", i), "{app: e}", "Job", "import")
+		if err := b.other.Status().Patch(b.ctx, ended, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"status":{"phase":%q}}`, phase))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	leaving := owned("leaving", "{app: f}", "StatefulSet", "db")
+	b.patch(leaving, `{"metadata":{"finalizers":["example.org/stay"]}}`)
+	if err := b.other.Delete(b.ctx, leaving); err != nil {
+		t.Fatal(err)
+	}
+	b.requests.reset()
+	pods, err := b.cluster.Pods(b.ctx, b.owner)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []apply.Pod{
+		{Name: "a", Labels: map[string]string{"app": "a", "pod-template-hash": "h1"}, Owner: id("apps/v1", "Deployment", "web")},
+		{Name: "b", Labels: map[string]string{"app": "b"}, Owner: id("apps/v1", "ReplicaSet", "web-h1")},
+		{Name: "c", Labels: map[string]string{"app": "c", "pod-template-hash": "h1"}, Owner: id("apps/v1", "StatefulSet", "db-h1")},
+		{Name: "d"},
+	}
+	if d := cmp.Diff(want, pods); d != "" {
+		t.Error(d)
+	}
+	if got := b.requests.all(); len(got) != 1 {
+		t.Errorf("asked %q", got)
+	}
+	b.patch(leaving, `{"metadata":{"finalizers":null}}`)
 }
 
 func TestWhatWasSettledIsRememberedUntilForgotten(t *testing.T) {

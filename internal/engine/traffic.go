@@ -12,7 +12,8 @@ import (
 	"zaentrum.io/zae/internal/manifest"
 )
 
-// neighbourhood are the kinds between which traffic goes and that the operator may read.
+// neighbourhood are the kinds between which traffic goes and that the operator may read. What others run besides is
+// seen by its pods.
 var neighbourhood = []schema.GroupVersionKind{
 	{Version: "v1", Kind: "Service"},
 	{Group: "apps", Version: "v1", Kind: "Deployment"},
@@ -41,11 +42,29 @@ func (e *Engine) traffic(ctx context.Context, owner apply.Owner, wanted, live ma
 	if recall && e.Cluster.Settled(owner.UID, text) {
 		return nil, nil
 	}
-	others, err := e.Cluster.Others(ctx, owner, neighbourhood...)
+	near, err := e.neighbours(ctx, owner, live)
 	if err != nil {
 		return nil, err
 	}
+	found := guard.CheckNeighbours(fresh, near)
+	if len(found) == 0 {
+		e.Cluster.Settle(owner.UID, text)
+	}
+	return found, nil
+}
+
+// neighbours are what others have in the namespace. Deployments and Jobs are seen also while they have no pods, all
+// else while it has some.
+func (e *Engine) neighbours(ctx context.Context, owner apply.Owner, live manifest.Set) (guard.Neighbours, error) {
 	var near guard.Neighbours
+	pods, err := e.Cluster.Pods(ctx, owner)
+	if err != nil {
+		return near, err
+	}
+	others, err := e.Cluster.Others(ctx, owner, neighbourhood...)
+	if err != nil {
+		return near, err
+	}
 	for _, o := range others {
 		n := guard.Neighbour{Kind: o.ID().Kind, Name: o.ID().Name, Labels: guard.Selector(o)}
 		if n.Kind == "Service" {
@@ -54,11 +73,38 @@ func (e *Engine) traffic(ctx context.Context, owner apply.Owner, wanted, live ma
 			near.Workloads = append(near.Workloads, n)
 		}
 	}
-	found := guard.CheckNeighbours(fresh, near)
-	if len(found) == 0 {
-		e.Cluster.Settle(owner.UID, text)
+	own, theirs := known(live), known(others)
+	for _, p := range pods {
+		if own[p.Owner] || !theirs[p.Owner] && leftBehind(p) {
+			continue
+		}
+		n := guard.Neighbour{Kind: p.Owner.Kind, Name: p.Owner.Name, Labels: p.Labels}
+		if n.Kind == "" {
+			n.Kind, n.Name = "Pod", p.Name
+		}
+		near.Workloads = append(near.Workloads, n)
 	}
-	return found, nil
+	return near, nil
+}
+
+func known(set manifest.Set) map[manifest.ID]bool {
+	out := map[manifest.ID]bool{}
+	for _, id := range set.IDs() {
+		out[id] = true
+	}
+	return out
+}
+
+// leftBehind tells whether a pod whose owner is not there any more was an addon's Deployment's, or a Job's: then it
+// will be gone in a moment, too.
+func leftBehind(p apply.Pod) bool {
+	switch p.Owner.Kind {
+	case "Deployment":
+		return p.Labels[v1alpha1.LabelComponent] == p.Owner.Name
+	case "Job":
+		return true
+	}
+	return false
 }
 
 // judged puts what the guardrails found into the plan.

@@ -8,42 +8,22 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"zaentrum.io/zae/internal/apply"
+	"zaentrum.io/zae/internal/clustertest"
 	"zaentrum.io/zae/internal/manifest"
 )
 
 var thorough = flag.Bool("thorough", false, "change everything into every awkward value, rather than into some of them")
 
-// server is an API server, with which all tests that ask one agree or not.
-var server struct {
-	sync.Once
-	env    *envtest.Environment
-	config *rest.Config
-	err    error
-}
-
 func TestMain(m *testing.M) {
 	flag.Parse()
-	code := m.Run()
-	if server.config != nil {
-		if err := server.env.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, "stop the API server:", err)
-			code = max(code, 1)
-		}
-	}
-	os.Exit(code)
+	os.Exit(clustertest.Run(m))
 }
 
 // judge asks the API server what it accepts, in a namespace of its own.
@@ -55,31 +35,11 @@ type judge struct {
 
 func newJudge(t *testing.T) *judge {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("needs an API server: left out with -short")
-	}
-	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
-		t.Fatal("needs an API server: run through make test, or set KUBEBUILDER_ASSETS to a directory with etcd and kube-apiserver")
-	}
-	server.Do(func() {
-		server.env = &envtest.Environment{ControlPlaneStartTimeout: 2 * time.Minute, ControlPlaneStopTimeout: time.Minute}
-		server.config, server.err = server.env.Start()
-	})
-	if server.err != nil {
-		t.Fatal(server.err)
-	}
-	config := rest.CopyConfig(server.config)
-	config.QPS, config.Burst = -1, -1
-	config.WarningHandler = rest.NoWarnings{}
-	c, err := client.New(config, client.Options{})
+	c, err := client.New(clustertest.Config(t), client.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "guard-"}}
-	if err := c.Create(t.Context(), ns); err != nil {
-		t.Fatal(err)
-	}
-	return &judge{t, c, ns.Name}
+	return &judge{t, c, clustertest.Namespace(t, c)}
 }
 
 // refuses tells why the cluster does not accept an object as the operator would apply it; empty when it does.

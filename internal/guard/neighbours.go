@@ -10,7 +10,7 @@ import (
 // Neighbours are what others have in the namespace, as far as the traffic between Services and pods goes.
 type Neighbours struct {
 	Services  []Neighbour // with their selectors
-	Workloads []Neighbour // with the labels of their pods
+	Workloads []Neighbour // with the labels of their pods; one may be there several times
 }
 
 // Neighbour is one object of somebody else.
@@ -94,8 +94,10 @@ func noForeignTraffic(n Neighbours, o *object) []hit {
 func noForeignPods(n Neighbours, o *object) []hit {
 	selector := o.root.at("spec", "selector")
 	var hits []hit
+	told := map[[2]string]bool{} // a workload is there once for each of its pods
 	for _, w := range n.Workloads {
-		if fits(texted(selector), w.Labels) {
+		if id := [2]string{w.Kind, w.Name}; fits(texted(selector), w.Labels) && !told[id] {
+			told[id] = true
 			hits = append(hits, selector.hit("selects pods of %s/%s", clean(w.Kind, maxKind), clean(w.Name, maxName)))
 		}
 	}

@@ -77,6 +77,8 @@ func needs(leads bool) []need {
 		)
 	}
 	all = append(all,
+		need{resource: "pods", verb: "list", what: "the labels of what others run, for selectors that meet",
+			without: "addons with a new selector, or new labels of pods, fail"},
 		need{resource: "namespaces", verb: "get", what: "whether the namespace is on its way out, before values are kept",
 			without: "addons that are removed with `keep-values` stay"},
 		need{group: "events.k8s.io", resource: "events", verb: "create", spare: true, what: "what happened to an addon", without: "no events"},

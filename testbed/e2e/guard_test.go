@@ -149,22 +149,46 @@ spec:
 		t.Errorf("got %s, want %s", got, want)
 	}
 
+	// Pods are seen whoever's they are.
+	h.apply(`apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db}
+spec:
+  serviceName: db
+  selector: {matchLabels: {app: db}}
+  template: {metadata: {labels: {app: db, tier: data}}, spec: {containers: [{name: c, image: x}]}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: shell, labels: {tier: data}}
+spec: {containers: [{name: c, image: x}]}
+`)
+	h.eventually("the StatefulSet has a pod", func() bool { return h.get("pods", ".items[?(@.metadata.name==\"db-0\")].metadata.name") != "" })
+	chart("astray", "1.0.0", "{tier: data}", "astray")
+	h.apply(addonYAML(h, "astray", true))
+	h.phase("astray", "PlanFailed")
+	if got, want := h.get("zaddon/astray", ".status.plan.violations"), `["Service/astray: selects pods of StatefulSet/db (spec.selector)","Service/astray: selects pods of Pod/shell (spec.selector)"]`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+
 	// An addon that runs asks nothing, also when a Service comes later that selects its pods.
 	chart("calm", "1.0.0", "{own: calm}", "calm")
 	h.apply(addonYAML(h, "calm", false))
 	h.phase("calm", "Ready")
 	h.apply("apiVersion: v1\nkind: Service\nmetadata: {name: late}\nspec: {selector: {app: calm}, ports: [{port: 80}]}\n")
 	from := time.Now()
-	h.kubectl("annotate", "zaddon/calm", "touched=yes")
-	time.Sleep(2 * time.Second)
+	h.kubectl("patch", "zaddon/calm", "--type=merge", `--patch={"spec":{"values":{"other":"one"}}}`)
+	h.eventually("the change is seen", func() bool {
+		got := strings.Fields(h.get("zaddon/calm", ".metadata.generation} {.status.observedGeneration"))
+		return len(got) == 2 && got[0] == got[1]
+	})
 	for _, r := range h.audited(from) {
-		if r.Verb == "list" && strings.HasSuffix(r.User.Username, h.Namespace+":zae-operator") && r.ObjectRef.Resource == "services" && r.ObjectRef.Namespace == h.Namespace {
-			t.Errorf("an addon that runs asks about Services")
+		if r.Verb == "list" && strings.HasSuffix(r.User.Username, h.Namespace+":zae-operator") && r.ObjectRef.Namespace == h.Namespace &&
+			(r.ObjectRef.Resource == "services" || r.ObjectRef.Resource == "pods") {
+			t.Errorf("an addon that runs asks about %s", r.ObjectRef.Resource)
 		}
 	}
-	if got := h.get("zaddon/calm", ".status.phase"); got != "Ready" {
-		t.Errorf("calm is %s", got)
-	}
+	h.phase("calm", "Ready")
 }
 
 type object = map[string]any
