@@ -30,7 +30,7 @@ type Owner struct {
 // Cluster reads and writes the objects of owners. It may be used by several goroutines, but one owner's
 // calls must not overlap. It must not be copied.
 type Cluster struct {
-	// Cache answers lists of unstructured objects by OwnerLabel. It must keep metadata.managedFields, and it
+	// Cache answers lists of unstructured objects by OwnerLabel, as they are or compacted (Compact). It
 	// must hold every object of Kinds that has the OwnerLabel; it may lag behind.
 	Cache client.Reader
 	// Live reads from the API server.

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"zaentrum.io/zae/api/v1alpha1"
+	"zaentrum.io/zae/internal/apply"
 )
 
 // labelled is a real cache of the labelled objects in the bench's namespace, as the operator has it.
@@ -29,6 +30,7 @@ func labelled(t *testing.T, b *bench, config *rest.Config) cache.Cache {
 	c, err := cache.New(config, cache.Options{
 		DefaultNamespaces:    map[string]cache.Config{b.owner.Namespace: {}},
 		DefaultLabelSelector: labels.NewSelector().Add(*has),
+		DefaultTransform:     apply.Compact,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
@@ -42,7 +41,7 @@ func (c *Cluster) drift(want manifest.Object, live *unstructured.Unstructured) *
 	unmoved := mark != "" && mark == live.GetAnnotations()[v1alpha1.AnnotationApplied]
 	mine, ok := ownedFields(live, c.FieldManager, want.ID().APIVersion)
 	if !ok {
-		if unmoved && !slices.ContainsFunc(live.GetManagedFields(), c.ours) {
+		if unmoved && !slices.ContainsFunc(entries(live), c.ours) {
 			return &Drift{ID: want.ID(), Fields: []Strayed{{Path: "metadata.managedFields"}}}
 		}
 		return nil // applied in another version of the API
@@ -75,33 +74,27 @@ func (c *Cluster) drift(want manifest.Object, live *unstructured.Unstructured) *
 }
 
 // ours tells whether an entry holds what our applies hold.
-func (c *Cluster) ours(e metav1.ManagedFieldsEntry) bool {
-	return e.Manager == c.FieldManager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
-}
+func (c *Cluster) ours(e entry) bool { return e.appliedBy(c.FieldManager) }
 
 // held are the fields of one manager.
 type held struct {
 	manager string
-	at      metav1.Time
+	at      string
 	fields  *fieldpath.Set
 }
 
 // others are the fields that other managers hold, those that wrote last first.
 func (c *Cluster) others(live *unstructured.Unstructured) []held {
 	var out []held
-	for _, e := range live.GetManagedFields() {
-		if c.ours(e) || e.FieldsV1 == nil {
+	for _, e := range entries(live) {
+		if c.ours(e) {
 			continue
 		}
-		h := held{manager: e.Manager, fields: &fieldpath.Set{}}
-		if e.Time != nil {
-			h.at = *e.Time
-		}
-		if err := h.fields.FromJSON(e.FieldsV1.GetRawReader()); err == nil {
-			out = append(out, h)
+		if set, ok := e.set(); ok {
+			out = append(out, held{e.manager, e.time, set})
 		}
 	}
-	slices.SortStableFunc(out, func(a, b held) int { return b.at.Compare(a.at.Time) })
+	slices.SortStableFunc(out, func(a, b held) int { return strings.Compare(b.at, a.at) })
 	return out
 }
 

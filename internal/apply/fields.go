@@ -42,7 +42,7 @@ func (d *differ) metadata(live, next map[string]any) {
 	for _, key := range []string{"labels", "annotations", "ownerReferences", "finalizers"} {
 		a, b := live[key], next[key]
 		if key == "annotations" {
-			a, b = without(asMap(a), v1alpha1.AnnotationApplied), without(asMap(b), v1alpha1.AnnotationApplied)
+			a, b = without(asMap(a), v1alpha1.AnnotationApplied, lastApplied), without(asMap(b), v1alpha1.AnnotationApplied, lastApplied)
 		}
 		d.compare("metadata."+key, key, a, b)
 	}
@@ -186,10 +186,12 @@ func asMap(v any) map[string]any {
 	return m
 }
 
-// without is the map but for a key; nil when nothing is left.
-func without(m map[string]any, key string) any {
+// without is the map but for some keys; nil when nothing is left.
+func without(m map[string]any, keys ...string) any {
 	out := maps.Clone(m)
-	delete(out, key)
+	for _, key := range keys {
+		delete(out, key)
+	}
 	if len(out) == 0 {
 		return nil
 	}

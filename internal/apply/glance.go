@@ -127,7 +127,7 @@ func (c *Cluster) sum(u *unstructured.Unstructured) [sha256.Size]byte {
 		Prune            []string
 		Leaving          bool
 		Owners           []metav1.OwnerReference
-		Held             []any
+		Held             [][]string
 		Data             any
 	}{
 		UID: string(u.GetUID()), Label: u.GetLabels()[c.OwnerLabel], Mark: u.GetAnnotations()[v1alpha1.AnnotationApplied],
@@ -137,13 +137,9 @@ func (c *Cluster) sum(u *unstructured.Unstructured) [sha256.Size]byte {
 	for _, key := range slices.Sorted(maps.Keys(c.PruneLabels)) {
 		said.Prune = append(said.Prune, labels[key])
 	}
-	entries, _, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", "managedFields")
-	list, _ := entries.([]any)
-	for _, e := range list {
-		if entry, ok := e.(map[string]any); ok && entry["manager"] == c.FieldManager {
-			said.Held = append(said.Held, map[string]any{
-				"op": entry["operation"], "api": entry["apiVersion"], "sub": entry["subresource"], "fields": entry["fieldsV1"],
-			})
+	for _, e := range entries(u) {
+		if e.manager == c.FieldManager {
+			said.Held = append(said.Held, []string{e.operation, e.apiVersion, e.subresource, e.fields})
 		}
 	}
 	if isSecret(u.Object) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/base64"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/applyconfigurations"
@@ -66,15 +65,15 @@ func decoded(v any) ([]byte, bool) {
 // in. A set in another version does not count: applying anew moves it.
 func ownedFields(live *unstructured.Unstructured, manager, apiVersion string) (*fieldpath.Set, bool) {
 	var set *fieldpath.Set
-	for _, e := range live.GetManagedFields() {
-		if e.Manager != manager || e.Operation != metav1.ManagedFieldsOperationApply || e.Subresource != "" {
+	for _, e := range entries(live) {
+		if !e.appliedBy(manager) {
 			continue
 		}
-		if set != nil || e.APIVersion != apiVersion || e.FieldsV1 == nil {
+		if set != nil || e.apiVersion != apiVersion {
 			return nil, false
 		}
-		set = &fieldpath.Set{}
-		if err := set.FromJSON(e.FieldsV1.GetRawReader()); err != nil {
+		var ok bool
+		if set, ok = e.set(); !ok {
 			return nil, false
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
@@ -150,20 +151,36 @@ func Run(ctx context.Context, o Options) error {
 	return nil
 }
 
-// cacheOptions keep only what belongs to an addon in memory.
+// cacheOptions keep only what belongs to an addon in memory, and of it only what somebody reads.
 func cacheOptions(namespace string) cache.Options {
 	belongs, err := labels.NewRequirement(v1alpha1.LabelAddon, "exists", nil)
 	utilruntime.Must(err)
 	selector := labels.NewSelector().Add(*belongs)
-	o := cache.Options{ByObject: map[client.Object]cache.ByObject{}}
+	o := cache.Options{ByObject: map[client.Object]cache.ByObject{}, DefaultTransform: lean}
 	for _, gvk := range Kinds {
-		o.ByObject[object(gvk)] = cache.ByObject{Label: selector}
+		o.ByObject[object(gvk)] = cache.ByObject{Label: selector, Transform: apply.Compact}
 	}
 	if namespace != "" {
 		// By this selector the requests are for the namespace alone.
 		o.DefaultFieldSelector = fields.OneTermEqualSelector("metadata.namespace", namespace)
 	}
 	return o
+}
+
+// lean leaves out of a resource what nobody reads: who holds which field, and kubectl's copy of it. What is in a
+// cache already comes by again, and must not be written to.
+func lean(o any) (any, error) {
+	m, err := meta.Accessor(o)
+	if err != nil {
+		return o, nil //nolint:nilerr // no object, such as the note of one that is gone
+	}
+	if m.GetManagedFields() != nil {
+		m.SetManagedFields(nil)
+	}
+	if m.GetAnnotations()[corev1.LastAppliedConfigAnnotation] != "" {
+		delete(m.GetAnnotations(), corev1.LastAppliedConfigAnnotation)
+	}
+	return o, nil
 }
 
 // indexAddon is the field under which the caches find the objects of an addon.
