@@ -100,7 +100,7 @@ func (a *app) addonLint(ctx context.Context, args []string, o *lintFlags) error 
 	for _, arg := range args {
 		src, err := a.lintSource(ctx, arg, &o.chart)
 		if f := fault.From(err); f != nil && f.Code == fault.Chart {
-			reports = append(reports, lint.Unreadable(shownReference(arg), src.Dir, f))
+			reports = append(reports, lint.Unreadable(src, f))
 			continue
 		}
 		if err != nil {
@@ -143,14 +143,36 @@ func lintVerdict(reports []*lint.Report, fails func(lint.Finding) bool) error {
 func (a *app) lintSource(ctx context.Context, arg string, c *chartFlags) (lint.Source, error) {
 	src := lint.Source{Label: shownReference(arg)}
 	var err error
-	if info, none := os.Stat(arg); none == nil && info.IsDir() && !isReference(arg) {
-		src.Dir = nearby(arg)
-		if src.Extra, err = lint.Extra(arg); err != nil {
-			return src, err
+	if info, none := os.Stat(arg); none == nil && !isReference(arg) {
+		src.Tracked = a.tracked(arg)
+		if info.IsDir() {
+			src.Dir = nearby(arg)
+			if src.Extra, err = lint.Extra(arg); err != nil {
+				return src, err
+			}
 		}
 	}
 	src.Archive, err = a.archive(ctx, arg, c)
 	return src, err
+}
+
+// tracked is where a file or directory lies in the repository: below GITHUB_WORKSPACE, if it is there, else below where
+// the command runs. It is empty for what lies elsewhere.
+func (a *app) tracked(name string) string {
+	here, err := os.Getwd()
+	if err != nil {
+		return ""
+	}
+	whole := name
+	if !filepath.IsAbs(whole) {
+		whole = filepath.Join(here, name)
+	}
+	for _, root := range []string{a.env("GITHUB_WORKSPACE"), here} {
+		if rel, err := filepath.Rel(root, whole); err == nil && root != "" && filepath.IsLocal(rel) {
+			return filepath.ToSlash(rel)
+		}
+	}
+	return ""
 }
 
 // nearby is a directory as reports name it: from where the command runs, if it is below, as annotations want it.

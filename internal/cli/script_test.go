@@ -213,7 +213,7 @@ func cmdMode(ts *testscript.TestScript, _ bool, args []string) {
 // environ is the script's environment as far as the program looks at it.
 func environ(ts *testscript.TestScript) []string {
 	var env []string
-	for _, name := range []string{"PATH", "HOME", "XDG_CONFIG_HOME", "ZAE_URL", "ZAE_TOKEN", "TERM", "NO_COLOR", "CI", "GOCOVERDIR", "SECRET"} {
+	for _, name := range []string{"PATH", "HOME", "XDG_CONFIG_HOME", "ZAE_URL", "ZAE_TOKEN", "TERM", "NO_COLOR", "CI", "GITHUB_WORKSPACE", "GOCOVERDIR", "SECRET"} {
 		if v := ts.Getenv(name); v != "" {
 			env = append(env, name+"="+v)
 		}

@@ -73,6 +73,19 @@ func (d *dependencies) calls(name string) []string {
 	return out
 }
 
+// realFile is a file as it lies in the archive, unless it is in one of its own.
+func (l *linter) realFile(file string) string {
+	if _, there := l.text[file]; there {
+		return file
+	}
+	for _, b := range bundles(l.text, "", "") {
+		if rest, ok := strings.CutPrefix(file, b.helm+"/"); ok && !b.packed {
+			return path.Join(b.file, rest)
+		}
+	}
+	return file
+}
+
 // realFiles names files as they lie in the archive.
 func (l *linter) realFiles() {
 	all := bundles(l.text, "", "")

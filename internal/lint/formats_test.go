@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"encoding/xml"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -11,11 +12,43 @@ import (
 )
 
 func awkward() []*lint.Report {
-	return []*lint.Report{{Source: "a chart", Name: "a", Version: "1", Findings: []lint.Finding{
+	return []*lint.Report{{Source: "a chart", Dir: "a chart", Tracked: "charts/a chart", Name: "a", Version: "1", Findings: []lint.Finding{
 		{Rule: "no-host-network", Severity: lint.Error, File: "templates/a b,c:d.yaml", Line: 3, Column: 5, Object: "Deployment/a", Path: "spec.x", Message: "100% <wrong> & so on", Fix: "Remove it."},
 		{Rule: "hook", Severity: lint.Info, File: "Chart.yaml", Message: "a\nsecond line"},
 		{Rule: "lookup", Severity: lint.Warning, File: "Chart.yaml", Message: "warned of", With: []string{"a=b", "c"}},
 	}}, {Source: "none", Findings: []lint.Finding{}}}
+}
+
+// sarifLog is what is read of a log.
+type sarifLog struct {
+	Schema  string `json:"$schema"`
+	Version string
+	Runs    []struct {
+		Tool struct {
+			Driver struct {
+				Name  string
+				Rules []struct {
+					ID                     string
+					ShortDescription, Help struct{ Text string }
+					FullDescription        struct{ Text string }
+					DefaultConfiguration   struct{ Level string }
+				}
+			}
+		}
+		Results []struct {
+			RuleID    string
+			RuleIndex int
+			Level     string
+			Message   struct{ Text string }
+			Locations []struct {
+				PhysicalLocation struct {
+					ArtifactLocation struct{ URI, URIBaseID string }
+					Region           struct{ StartLine, StartColumn int }
+				}
+			}
+			PartialFingerprints map[string]string
+		}
+	}
 }
 
 // TestSARIFHasWhatGitHubReads: the fields that code scanning wants of a log (GitHub, "SARIF support for code scanning").
@@ -25,36 +58,7 @@ func TestSARIFHasWhatGitHubReads(t *testing.T) {
 	if err := lint.WriteSARIF(&out, "1.2.3", awkward()); err != nil {
 		t.Fatal(err)
 	}
-	var log struct {
-		Schema  string `json:"$schema"`
-		Version string
-		Runs    []struct {
-			Tool struct {
-				Driver struct {
-					Name  string
-					Rules []struct {
-						ID                     string
-						ShortDescription, Help struct{ Text string }
-						FullDescription        struct{ Text string }
-						DefaultConfiguration   struct{ Level string }
-					}
-				}
-			}
-			Results []struct {
-				RuleID    string
-				RuleIndex int
-				Level     string
-				Message   struct{ Text string }
-				Locations []struct {
-					PhysicalLocation struct {
-						ArtifactLocation struct{ URI string }
-						Region           struct{ StartLine, StartColumn int }
-					}
-				}
-				PartialFingerprints map[string]string
-			}
-		}
-	}
+	var log sarifLog
 	if err := json.Unmarshal(out.Bytes(), &log); err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +85,7 @@ func TestSARIFHasWhatGitHubReads(t *testing.T) {
 			t.Errorf("%+v", r)
 		}
 	}
-	if uri := results[0].Locations[0].PhysicalLocation.ArtifactLocation.URI; uri != "templates/a%20b,c:d.yaml" {
+	if uri := results[0].Locations[0].PhysicalLocation.ArtifactLocation.URI; uri != "charts/a%20chart/templates/a%20b,c:d.yaml" {
 		t.Errorf("uri %s", uri)
 	}
 	if got := results[2].Message.Text; got != "warned of (with a=b, c)" {
@@ -131,11 +135,60 @@ func TestWorkflowCommandsAreEscaped(t *testing.T) {
 	if err := lint.WriteGitHub(&out, awkward()); err != nil {
 		t.Fatal(err)
 	}
-	want := `::error file=templates/a b%2Cc%3Ad.yaml,line=3,col=5,title=no-host-network::Deployment/a: spec.x: 100%25 <wrong> & so on%0ARemove it.
-::notice file=Chart.yaml,title=hook::a%0Asecond line%0A
-::warning file=Chart.yaml,title=lookup::warned of (with a=b, c)%0A
+	want := `::error file=charts/a chart/templates/a b%2Cc%3Ad.yaml,line=3,col=5,title=no-host-network::Deployment/a: spec.x: 100%25 <wrong> & so on%0ARemove it.
+::notice file=charts/a chart/Chart.yaml,title=hook::a%0Asecond line
+::warning file=charts/a chart/Chart.yaml,title=lookup::warned of (with a=b, c)
 `
 	if out.String() != want {
 		t.Errorf("got\n%s", out.String())
+	}
+}
+
+// TestFilesAreThoseOfTheRepository: reports for a repository name files that are there. What is in an archive is told
+// in the text.
+func TestFilesAreThoseOfTheRepository(t *testing.T) {
+	t.Parallel()
+	f := lint.Finding{Rule: "hook", Severity: lint.Info, File: "templates/x.yaml", Line: 3, Column: 5, Message: "m"}
+	for name, c := range map[string]struct {
+		report       lint.Report
+		github, uri  string
+		base, region string
+	}{
+		"a directory": {lint.Report{Source: "./web", Dir: "web", Tracked: "deploy/web"},
+			"::notice file=deploy/web/templates/x.yaml,line=3,col=5,title=hook::m\n", "deploy/web/templates/x.yaml", "%SRCROOT%", "3:5"},
+		"the directory itself": {lint.Report{Source: ".", Dir: ".", Tracked: "."},
+			"::notice file=templates/x.yaml,line=3,col=5,title=hook::m\n", "templates/x.yaml", "%SRCROOT%", "3:5"},
+		"a directory elsewhere": {lint.Report{Source: "/srv/my web", Dir: "/srv/my web"},
+			"::notice file=/srv/my web/templates/x.yaml,line=3,col=5,title=hook::m\n", "file:///srv/my%20web/templates/x.yaml", "", "3:5"},
+		"a directory beside": {lint.Report{Source: "../web", Dir: "../web"},
+			"::notice file=../web/templates/x.yaml,line=3,col=5,title=hook::m\n", "../web/templates/x.yaml", "", "3:5"},
+		"an archive": {lint.Report{Source: "web-1.0.0.tgz", Tracked: "dist/web-1.0.0.tgz"},
+			"::notice file=dist/web-1.0.0.tgz,title=hook::m (templates/x.yaml:3:5)\n", "dist/web-1.0.0.tgz", "%SRCROOT%", "1:0"},
+		"a reference": {lint.Report{Source: "oci://ghcr.io/me/charts/web:1.0.0"},
+			"::notice title=hook::m (templates/x.yaml:3:5)\n", "oci://ghcr.io/me/charts/web:1.0.0", "", "1:0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c.report.Findings = []lint.Finding{f}
+			var github, sarif bytes.Buffer
+			if err := lint.WriteGitHub(&github, []*lint.Report{&c.report}); err != nil {
+				t.Fatal(err)
+			}
+			if github.String() != c.github {
+				t.Errorf("got %s", github.String())
+			}
+			if err := lint.WriteSARIF(&sarif, "1", []*lint.Report{&c.report}); err != nil {
+				t.Fatal(err)
+			}
+			var log sarifLog
+			if err := json.Unmarshal(sarif.Bytes(), &log); err != nil {
+				t.Fatal(err)
+			}
+			at := log.Runs[0].Results[0].Locations[0].PhysicalLocation
+			region := fmt.Sprintf("%d:%d", at.Region.StartLine, at.Region.StartColumn)
+			if at.ArtifactLocation.URI != c.uri || at.ArtifactLocation.URIBaseID != c.base || region != c.region {
+				t.Errorf("%+v", at)
+			}
+		})
 	}
 }

@@ -8,7 +8,6 @@ package lint
 import (
 	"context"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -34,7 +33,10 @@ type Worker interface {
 type Source struct {
 	// Label is how the person named it; Dir is its directory, empty for an archive.
 	Label, Dir string
-	Archive    *chart.Archive
+	// Tracked is where the directory or archive lies in the repository that reports are for, with slashes; empty where
+	// that is not known. Then reports for repositories go by Dir and Label.
+	Tracked string
+	Archive *chart.Archive
 	// Extra are files of the directory that are not packed: ci/*values.yaml and .zaelint.yaml. They come
 	// before those of the archive.
 	Extra map[string][]byte
@@ -67,7 +69,9 @@ type Report struct {
 	Renders int    `json:"renders"`
 	Space   string `json:"space"`
 
-	dir string
+	// Dir and Tracked are the source's.
+	Dir     string `json:"-"`
+	Tracked string `json:"-"`
 }
 
 // Count is how many findings there are of a severity.
@@ -81,21 +85,13 @@ func (r *Report) Count(s Severity) int {
 	return n
 }
 
-// Where is the file of a finding as the person knows it: below the chart's directory, or inside the archive.
-func (r *Report) Where(f Finding) string {
-	if r.dir != "" && r.dir != "." {
-		return strings.TrimSuffix(r.dir, "/") + "/" + f.File
-	}
-	return f.File
-}
-
 // Check looks at one chart. What is wrong with the chart is in the report; an error is a fault of this program
 // or its surroundings, or the end of the context.
 func Check(ctx context.Context, src Source, o Options) (*Report, error) {
 	if o.MaxRenders <= 0 {
 		o.MaxRenders = DefaultMaxRenders
 	}
-	out := &Report{Source: src.Label, dir: src.Dir, Findings: []Finding{}}
+	out := &Report{Source: src.Label, Dir: src.Dir, Tracked: src.Tracked, Findings: []Finding{}}
 	l := &linter{o: o, src: src, out: out, f: newFound(), shown: map[uint64]bool{}}
 	if err := l.run(ctx); err != nil {
 		return nil, err
@@ -111,8 +107,8 @@ func Check(ctx context.Context, src Source, o Options) (*Report, error) {
 }
 
 // Unreadable is the report of something that cannot even be taken for a chart.
-func Unreadable(label, dir string, why *fault.Fault) *Report {
-	out := &Report{Source: label, dir: dir, Findings: []Finding{}}
+func Unreadable(src Source, why *fault.Fault) *Report {
+	out := &Report{Source: src.Label, Dir: src.Dir, Tracked: src.Tracked, Findings: []Finding{}}
 	l := &linter{out: out, f: newFound()}
 	l.f.add(Finding{Rule: "chart-unreadable", Message: why.Message, Fix: why.Hint}, static)
 	l.finish()
@@ -379,24 +375,6 @@ func (l *linter) fileRefused(file string, problems []string) {
 		at := doc.place(strings.Split(path, "."))
 		l.f.add(Finding{Rule: "ci-refused", File: file, Line: at.line, Column: at.column, Path: path, Message: problem}, static)
 	}
-}
-
-// problem is a finding of a sentence of the renderer's, with its place.
-func (l *linter) problem(text string) Finding {
-	one := Finding{Rule: "render-fails", Message: text}
-	if rest, ok := strings.CutPrefix(text, "template error at "); ok {
-		file := rest
-		if i := strings.IndexByte(rest, ':'); i >= 0 {
-			file = rest[:i]
-			_, _ = fmt.Sscanf(rest[i:], ":%d:%d", &one.Line, &one.Column)
-		}
-		one.File = strings.TrimPrefix(file, l.chart.Facts.Name+"/")
-	} else if rest, ok := strings.CutPrefix(text, "template error in "); ok {
-		one.File = strings.TrimPrefix(rest, l.chart.Facts.Name+"/")
-	} else if file, _, ok := strings.Cut(text, ": "); ok && l.text[file] != "" {
-		one.File = file
-	}
-	return one
 }
 
 // name is the addon's.

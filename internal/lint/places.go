@@ -1,11 +1,13 @@
 package lint
 
 import (
+	"fmt"
 	"path"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"zaentrum.io/zae/api/v1alpha1"
 	"zaentrum.io/zae/internal/chart"
@@ -79,6 +81,41 @@ func (l *linter) helmPlace(file, what string) position {
 }
 
 var firstIndent = regexp.MustCompile(`(?m)^[ \t]+\S`)
+
+// templateError is how the renderer tells where a template failed: columns are bytes there, from 0.
+var templateError = regexp.MustCompile(`^template error (?:at|in) (.+?)(?::([0-9]+)(?::([0-9]+))?)?$`)
+
+// problem is a finding of a sentence of the renderer's, with its place.
+func (l *linter) problem(text string) Finding {
+	one := Finding{Rule: "render-fails", Message: text}
+	m := templateError.FindStringSubmatch(text)
+	if m == nil {
+		if file, _, ok := strings.Cut(text, ": "); ok && l.text[file] != "" {
+			one.File = file
+		}
+		return one
+	}
+	one.File = strings.TrimPrefix(m[1], l.chart.Facts.Name+"/")
+	one.Message = "template error in " + one.File
+	if one.Line, _ = strconv.Atoi(m[2]); one.Line == 0 {
+		return one
+	}
+	one.Message = fmt.Sprintf("template error at %s:%d", one.File, one.Line)
+	if at, err := strconv.Atoi(m[3]); err == nil {
+		one.Column = l.runeColumn(one.File, one.Line, at)
+		one.Message += fmt.Sprintf(":%d", one.Column)
+	}
+	return one
+}
+
+// runeColumn is the column, in characters from 1, of a byte of a line.
+func (l *linter) runeColumn(file string, line, at int) int {
+	lines := strings.Split(l.text[l.realFile(file)], "\n")
+	if line > len(lines) || at > len(lines[line-1]) {
+		return at + 1
+	}
+	return 1 + utf8.RuneCountInString(lines[line-1][:at])
+}
 
 // inSchema is where an input is declared, if it is.
 func (l *linter) inSchema(path string) position {

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"path"
 	"slices"
+	"strings"
 )
 
 // The parts of SARIF 2.1.0 that are written (OASIS, "Static Analysis Results Interchange Format").
@@ -16,10 +18,16 @@ type sarifLog struct {
 }
 
 type sarifRun struct {
-	Tool    sarifTool     `json:"tool"`
-	Results []sarifResult `json:"results"`
+	Tool        sarifTool         `json:"tool"`
+	Invocations []sarifInvocation `json:"invocations"`
+	Results     []sarifResult     `json:"results"`
 	// ColumnKind says that columns count characters.
 	ColumnKind string `json:"columnKind"`
+}
+
+// sarifInvocation says that the program came to its end, whatever it found.
+type sarifInvocation struct {
+	ExecutionSuccessful bool `json:"executionSuccessful"`
 }
 
 type sarifTool struct {
@@ -33,7 +41,8 @@ type sarifDriver struct {
 }
 
 type sarifText struct {
-	Text string `json:"text"`
+	Text     string `json:"text"`
+	Markdown string `json:"markdown,omitempty"`
 }
 
 type sarifRule struct {
@@ -70,6 +79,8 @@ type sarifPhysical struct {
 
 type sarifArtifact struct {
 	URI string `json:"uri"`
+	// URIBaseID says of a relative URI that it is below the root of the sources.
+	URIBaseID string `json:"uriBaseId,omitempty"`
 }
 
 type sarifRegion struct {
@@ -96,23 +107,23 @@ func WriteSARIF(w io.Writer, version string, reports []*Report) error {
 	index := map[string]int{}
 	for i, r := range Catalogue() {
 		index[r.ID] = i
-		driver.Rules = append(driver.Rules, sarifRule{
-			ID: r.ID, ShortDescription: sarifText{r.Title}, FullDescription: sarifText{r.Why}, Help: sarifText{r.Fix},
-			DefaultConfiguration: sarifLevel{sarifLevelOf(r.Severity)},
-		})
+		driver.Rules = append(driver.Rules, sarifRuleOf(r))
 	}
-	run := sarifRun{Tool: sarifTool{driver}, Results: []sarifResult{}, ColumnKind: "unicodeCodePoints"}
+	run := sarifRun{
+		Tool: sarifTool{driver}, Invocations: []sarifInvocation{{true}}, Results: []sarifResult{}, ColumnKind: "unicodeCodePoints",
+	}
 	for _, report := range reports {
 		for _, f := range report.Findings {
-			at := sarifLocation{PhysicalLocation: sarifPhysical{
-				ArtifactLocation: sarifArtifact{(&url.URL{Path: report.Where(f)}).String()},
-				Region:           sarifRegion{max(f.Line, 1), f.Column},
-			}}
+			file, line, column, text := report.tracking(f)
+			if file == "" {
+				file = report.Source
+			}
+			at := sarifLocation{PhysicalLocation: sarifPhysical{artifactOf(file), sarifRegion{max(line, 1), column}}}
 			if f.Object != "" {
 				at.LogicalLocations = []sarifLogical{{f.Object, "object"}}
 			}
 			run.Results = append(run.Results, sarifResult{
-				RuleID: f.Rule, RuleIndex: index[f.Rule], Level: sarifLevelOf(f.Severity), Message: sarifText{f.Text()},
+				RuleID: f.Rule, RuleIndex: index[f.Rule], Level: sarifLevelOf(f.Severity), Message: sarifText{Text: text},
 				Locations: []sarifLocation{at}, PartialFingerprints: map[string]string{"zae/v1": f.fingerprint()},
 			})
 		}
@@ -120,6 +131,34 @@ func WriteSARIF(w io.Writer, version string, reports []*Report) error {
 	return writeJSON(w, sarifLog{
 		Schema: "https://json.schemastore.org/sarif-2.1.0.json", Version: "2.1.0", Runs: []sarifRun{run},
 	})
+}
+
+func sarifRuleOf(r Rule) sarifRule {
+	kind := "advice"
+	if r.Guardrail {
+		kind = "guardrail"
+	}
+	return sarifRule{
+		ID: r.ID, ShortDescription: sarifText{Text: r.Title}, FullDescription: sarifText{Text: r.Why},
+		Help:                 sarifText{Text: r.Why + " " + r.Fix, Markdown: cell(r.Why) + "\n\n" + cell(r.Fix)},
+		DefaultConfiguration: sarifLevel{sarifLevelOf(r.Severity)}, Properties: map[string]any{"tags": []string{"helm", kind}},
+	}
+}
+
+// artifactOf is a file by its URI: one below the root of the sources, one of this machine, or a reference.
+func artifactOf(file string) sarifArtifact {
+	if u, err := url.Parse(file); err == nil && u.Scheme != "" && u.Host != "" {
+		return sarifArtifact{URI: u.String()}
+	}
+	u := url.URL{Path: file}
+	if path.IsAbs(file) {
+		u.Scheme = "file"
+		return sarifArtifact{URI: u.String()}
+	}
+	if strings.HasPrefix(file, "../") {
+		return sarifArtifact{URI: u.String()}
+	}
+	return sarifArtifact{u.String(), "%SRCROOT%"}
 }
 
 func writeJSON(w io.Writer, v any) error {
