@@ -116,10 +116,17 @@ func (ch *change) amends(doc *apitype.AddonChart, g *given) string {
 
 // drop is how to be rid of what is planned.
 func (ch *change) drop(doc *apitype.AddonChart) string {
-	if doc.LastAppliedChart == nil {
+	runs := doc.LastAppliedChart
+	switch {
+	case runs == nil:
 		return "to drop it: zae addon remove " + ch.name
+	case !otherChart(doc, runs):
+		return "to ask for something else: zae addon upgrade " + ch.name + ", with --set, --unset or another flag"
+	case runs.Ref != doc.Chart.Ref && hasQuery(runs.Ref):
+		return "to go back to what runs: zae addon upgrade " + ch.name + ", with --chart and the link it had"
+	default:
+		return "to go back to what runs: " + commandLine("zae addon upgrade", append([]string{ch.name}, chartFlagsOf(doc.Chart.Ref, runs)...)...)
 	}
-	return "to go back to what runs: " + commandLine("zae addon upgrade", append([]string{ch.name}, chartFlagsOf(doc.Chart.Ref, doc.LastAppliedChart)...)...)
 }
 
 // tellAsBefore says how to go on with an addon that is as it was before the command.
