@@ -143,7 +143,8 @@ func (x *access) named(right apply.Right) (apply.Right, need) {
 			return r, n
 		}
 	}
-	return right, need{}
+	group := strings.TrimPrefix(right.Resource, "events")
+	return right, need{spare: group == "" || group == ".events.k8s.io"}
 }
 
 // found notes that a right is lacking, or that it is there, and tells when that is news.
