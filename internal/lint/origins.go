@@ -24,12 +24,8 @@ const maxOrigins = 8
 func (l *linter) originate(ctx context.Context) error {
 	left := maxOrigins
 	for _, named := range []bool{true, false} {
-		files, m := markFiles(l.files, named)
-		if m == nil {
-			return nil
-		}
-		marked, tooBig := chart.Repack(l.name(), files)
-		if tooBig != nil {
+		marked, m := l.marked(named)
+		if marked == nil {
 			return nil
 		}
 		tried := map[int]bool{}
@@ -53,6 +49,19 @@ func (l *linter) originate(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// marked is the chart with marks in its templates; nil when there is nothing to mark, or no room for marks.
+func (l *linter) marked(named bool) (*chart.Archive, *marks) {
+	files, m := markFiles(l.files, named)
+	if m == nil {
+		return nil, nil
+	}
+	marked, err := chart.Repack(l.name(), files)
+	if err != nil { // over a limit
+		return nil, nil
+	}
+	return marked, m
 }
 
 // wanted is a finding that has no place yet, and a render that shows it.
