@@ -77,14 +77,16 @@ func (l *linter) awkwardly(ctx context.Context, g given, which []int, before map
 	}
 	var out []Finding
 	for _, problem := range result.ValuesErrors {
-		out = append(out, l.problem(problem))
+		one := l.problem(problem)
+		one.given = &other
+		out = append(out, one)
 	}
 	if len(out) > 0 {
 		return out, nil
 	}
 	for _, f := range guard.Check(l.facts(result.Objects, false, platform)) {
 		if f.Level == guard.Refuse && !before[refusalKey(f)] {
-			one := Finding{File: f.Source, Object: f.Kind + "/" + f.Name, Message: f.What}
+			one := Finding{File: f.Source, Object: f.Kind + "/" + f.Name, Message: f.What, given: &other, field: f.Path}
 			at := l.locate(f.Source, f.Path)
 			one.Line, one.Column = at.line, at.column
 			out = append(out, one)

@@ -29,6 +29,10 @@ type Finding struct {
 	// object then, which may call another one.
 	placed bool
 	source string
+	// given are the values that show it, where no row does, and field is where in the object it is, where Path says
+	// something else.
+	given *given
+	field string
 }
 
 // key is what makes two findings one.

@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -75,7 +76,10 @@ func (l *linter) unplaced(tried map[int]bool) []wanted {
 			continue
 		}
 		for _, row := range l.f.rows[f.key()] {
-			if row == static || row == 0 {
+			switch {
+			case f.given != nil:
+				row = ownRow - i
+			case row == static || row == 0:
 				row = l.base
 			}
 			if !tried[row] {
@@ -87,16 +91,25 @@ func (l *linter) unplaced(tried map[int]bool) []wanted {
 	return out
 }
 
+// ownRow less its index stands for the row of a finding that has values of its own.
+const ownRow = -1000
+
 // texts are what the marked templates render, by file. There are none when they do not render.
 func (l *linter) texts(ctx context.Context, marked *chart.Archive, m *marks, row int) (map[string]*markedText, error) {
 	platform := platformKeys()
 	if row == elsewhere {
 		row, platform = l.base, otherPlatform()
 	}
-	if row < 0 || row >= len(l.rows) {
+	var g given
+	switch {
+	case row <= ownRow:
+		g = *l.f.list[ownRow-row].given
+	case row < 0 || row >= len(l.rows):
 		return nil, nil
+	default:
+		g = l.space.give(l.rows[row])
 	}
-	job := l.space.give(l.rows[row]).job(l.name(), platform)
+	job := g.job(l.name(), platform)
 	job.Texts = true
 	result, err := l.o.Worker.Render(ctx, marked, job)
 	var over *worker.Overrun
@@ -119,7 +132,7 @@ const noObject = ": a document that is not an object"
 // noYAML is how it tells of a text that is no YAML.
 const noYAML = "not valid YAML"
 
-// brokenLine is the line from which on a text is no YAML: with the lines before it, it is.
+// brokenLine is the line from which on a text is no YAML: with the lines before it, it is. It is 0 for what is YAML.
 func brokenLine(text string) int {
 	lines := strings.SplitAfter(text, "\n")
 	broken := func(n int) bool {
@@ -130,6 +143,9 @@ func brokenLine(text string) int {
 				return !errors.Is(err, io.EOF)
 			}
 		}
+	}
+	if !broken(len(lines)) {
+		return 0
 	}
 	n := sort.Search(len(lines), broken)
 	// What goes over several lines is broken until it ends.
@@ -184,7 +200,7 @@ func (l *linter) place(i int, texts map[string]*markedText) {
 	if line := outputLine.FindStringSubmatch(f.Message); line != nil {
 		n, _ := strconv.Atoi(line[1])
 		if strings.HasSuffix(f.Message, noYAML) { // the parser tells where what it is in began
-			n = brokenLine(t.text)
+			n = cmp.Or(brokenLine(t.text), n)
 		}
 		if o, found = t.above(n); found {
 			f.Message = strings.Replace(f.Message, line[0], ": what it renders here: ", 1)
@@ -193,7 +209,7 @@ func (l *linter) place(i int, texts map[string]*markedText) {
 	} else if strings.HasSuffix(f.Message, noObject) {
 		o, found = t.above(firstNoObject(t.text))
 	} else {
-		o, found = l.fieldOrigin(t, f.Object, f.Path)
+		o, found = l.fieldOrigin(t, f.Object, cmp.Or(f.field, f.Path))
 		found = found && (o.field || f.Line == 0)
 	}
 	if !found {

@@ -63,8 +63,16 @@ func TestFindingsAreAtTheLinesOfTemplates(t *testing.T) {
 		"of what is not there":         {"secret-type", map[string]string{"templates/s.yaml": "apiVersion: v1\nkind: Secret\nmetadata:\n  name: s\ntype: x # HERE\n"}},
 		"of no YAML":                   {"render-fails", map[string]string{"templates/s.yaml": "{{ if true }}\n\n{{ end }}\napiVersion: v1\nkind: Secret\nmetadata:\n  name: s\ndata:\n  {{ \"a\" }}: \"b\" c # HERE\n"}},
 		"of a key that is there twice": {"render-fails", map[string]string{"templates/s.yaml": "{{ if true }}\n\n{{ end }}\napiVersion: v1\nkind: Secret\nmetadata:\n  name: s\nmetadata: # HERE\n  name: s\n"}},
-		"of no object":                 {"render-fails", map[string]string{"templates/s.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: s\n---\n{{ if true }}\n- a # HERE\n{{ end }}\n"}},
-		"with Windows' lines":          {"no-host-network", map[string]string{"templates/job.yaml": strings.ReplaceAll(job("      hostNetwork: true # HERE\n"), "\n", "\r\n")}},
+		"of a secret that breaks the YAML": {"secret-text", map[string]string{
+			"values.schema.json": `{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object", "required": ["token"], "properties": {"token": {"type": "string", "minLength": 1, "writeOnly": true}}}`,
+			"templates/s.yaml":   "apiVersion: v1\nkind: Secret\nmetadata:\n  name: s\nstringData:\n  a: b\n  token: {{ .Values.token }} # HERE\n  c: d\n",
+		}},
+		"of a secret that is no base64": {"secret-text", map[string]string{
+			"values.schema.json": `{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object", "required": ["token"], "properties": {"token": {"type": "string", "minLength": 1, "writeOnly": true}}}`,
+			"templates/s.yaml":   "apiVersion: v1\nkind: Secret\nmetadata:\n  name: s\ndata:\n  a: YQ==\n  token: {{ .Values.token | quote }} # HERE\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: s}\ndata:\n  token: x\n",
+		}},
+		"of no object":        {"render-fails", map[string]string{"templates/s.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: s\n---\n{{ if true }}\n- a # HERE\n{{ end }}\n"}},
+		"with Windows' lines": {"no-host-network", map[string]string{"templates/job.yaml": strings.ReplaceAll(job("      hostNetwork: true # HERE\n"), "\n", "\r\n")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
