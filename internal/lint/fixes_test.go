@@ -173,6 +173,13 @@ func fixes() map[string][]step {
 		"unpinned":               {one(primary, ":latest", ":{{ .Chart.AppVersion }}")},
 		"unquoted":               {one(secret, "{{ .Values.token }}", "{{ .Values.token | quote }}")},
 		"unreadable":             {one("Chart.yaml", "version: one", "version: 1.0.0")},
+		"unswitched": {
+			{
+				{schema, `"enabled": { "type": "string", "enum": ["true", "false"] }`, `"enabled": { "type": "boolean" }`},
+				{given, `enabled: "false"`, "enabled: false"},
+			},
+			one("Chart.yaml", "    condition: store.on\n", ""),
+		},
 		"unused-input": {one(schema, `,
     "group": {
       "type": "object",

@@ -355,9 +355,9 @@ func (l *linter) refused(problems []string) {
 	}
 	if len(made) > 0 {
 		path, _, _ := strings.Cut(made[0], ": ")
-		at := l.inSchema(path)
+		file, at := l.declaredAt(path)
 		l.unmade = append(l.unmade, Finding{
-			Rule: "not-rendered", File: l.schemaOrChart(), Line: at.line, Column: at.column,
+			Rule: "not-rendered", File: file, Line: at.line, Column: at.column,
 			Message: "the schema refuses the values that were made up: " + strings.Join(made[:min(len(made), 3)], "; "),
 		})
 	}
@@ -402,7 +402,7 @@ func (l *linter) valueFiles() []row {
 		}
 		tree, err := values.Decode([]byte(texts[name]))
 		if err != nil {
-			l.f.add(Finding{Rule: "ci-refused", File: name, Message: "the file cannot be read as values: " + err.Error(), Fix: "Correct the file: it is a mapping of values."}, static)
+			l.f.add(Finding{Rule: "ci-refused", File: name, Line: brokenLine(texts[name]), Column: 1, Message: "the file cannot be read as values: " + err.Error(), Fix: "Correct the file: it is a mapping of values."}, static)
 			continue
 		}
 		out = append(out, row{picks: make([]int, len(l.space.params)), file: name, tree: tree})

@@ -72,7 +72,7 @@ type wanted struct{ index, row int }
 func (l *linter) unplaced(tried map[int]bool) []wanted {
 	var out []wanted
 	for i, f := range l.f.list {
-		if f.placed || f.Object == "" && outputLine.FindString(f.Message) == "" && !strings.HasSuffix(f.Message, noObject) {
+		if f.placed || f.Object == "" && !ofOutput(f.Message) {
 			continue
 		}
 		for _, row := range l.f.rows[f.key()] {
@@ -130,7 +130,12 @@ func (l *linter) texts(ctx context.Context, marked *chart.Archive, m *marks, row
 const noObject = ": a document that is not an object"
 
 // noYAML is how it tells of a text that is no YAML.
-const noYAML = "not valid YAML"
+const noYAML = ": not valid YAML"
+
+// ofOutput tells whether a message is about text that a template renders.
+func ofOutput(message string) bool {
+	return outputLine.MatchString(message) || strings.HasSuffix(message, noObject) || strings.HasSuffix(message, noYAML)
+}
 
 // brokenLine is the line from which on a text is no YAML: with the lines before it, it is. It is 0 for what is YAML.
 func brokenLine(text string) int {
@@ -197,9 +202,12 @@ func (l *linter) place(i int, texts map[string]*markedText) {
 	}
 	var o origin
 	var found bool
-	if line := outputLine.FindStringSubmatch(f.Message); line != nil {
+	if line := outputLine.FindStringSubmatch(f.Message); line != nil || strings.HasSuffix(f.Message, noYAML) {
+		if line == nil { // the parser cannot say where
+			line = []string{": ", ""}
+		}
 		n, _ := strconv.Atoi(line[1])
-		if strings.HasSuffix(f.Message, noYAML) { // the parser tells where what it is in began
+		if strings.HasSuffix(f.Message, noYAML) { // the parser says where what it is in began
 			n = cmp.Or(brokenLine(t.text), n)
 		}
 		if o, found = t.above(n); found {

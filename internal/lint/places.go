@@ -123,6 +123,25 @@ func (l *linter) inSchema(path string) position {
 	return doc.place(doc.named(doc.root, path))
 }
 
+// declaredAt is the schema that declares an input, and where: a bundled chart may have one of its own.
+func (l *linter) declaredAt(path string) (file string, at position) {
+	if at = l.inSchema(path); at.line > 0 {
+		return schemaFile, at
+	}
+	key, below, _ := strings.Cut(path, ".")
+	for _, b := range bundles(l.text, "", "") {
+		file := b.file + "/" + schemaFile
+		if b.helm != "charts/"+key || l.text[file] == "" {
+			continue
+		}
+		doc := newSchemaDoc([]byte(l.text[file]))
+		if n := doc.named(doc.root, below); n != nil {
+			return file, doc.place(n)
+		}
+	}
+	return l.schemaOrChart(), position{}
+}
+
 // named finds a property by its dotted path, also where names have dots in them.
 func (s *schemaDoc) named(n *jsonNode, path string) *jsonNode {
 	for _, at := range s.around(n) {

@@ -98,6 +98,11 @@ func Rules() []Rule {
 			Fix: "Correct the path, or declare the input in values.schema.json.",
 		},
 		{
+			ID: "condition-without-effect", Title: "conditions of dependencies are booleans", Severity: Warning,
+			Why: "Only true and false switch a bundled chart off or on; a condition whose value is something else, or nowhere, is passed over in silence.",
+			Fix: "Declare the value as a boolean in values.schema.json, with its default in values.yaml; or remove the condition.",
+		},
+		{
 			ID: "unknown-platform-value", Title: "templates read platform values that there are", Severity: Warning,
 			Why: "The platform hands over a fixed set of keys under zaentrum; another one is always empty.",
 			Fix: "Use one of namespace, hostname, issuer, issuerHostAliasIP, imagePullSecrets, partOf, events.brokers, events.topicPrefix, events.tlsSecret and media.claimName.",

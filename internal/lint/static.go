@@ -54,6 +54,7 @@ func (s *subject) judge() {
 	}
 	s.schemaWarnings()
 	s.lostKeywords()
+	s.conditions()
 	for _, in := range s.inputs {
 		s.input(in)
 	}

@@ -90,6 +90,34 @@ func switches(h *helmchart.Chart, at []string, out *[][]string) {
 	}
 }
 
+// Condition is what switches one of a chart's own dependencies.
+type Condition struct {
+	// Index is of the entry in Chart.yaml, and Name its alias or name.
+	Index int
+	Name  string
+	Paths [][]string // of values; the first that is a boolean decides
+}
+
+// Conditions are those of a chart's own dependencies, in the order of Chart.yaml.
+func Conditions(c *chart.Chart) []Condition {
+	var out []Condition
+	for i, d := range c.Helm().Metadata.Dependencies {
+		one := Condition{Index: i, Name: d.Name}
+		if d.Alias != "" {
+			one.Name = d.Alias
+		}
+		for _, condition := range strings.Split(strings.TrimSpace(d.Condition), ",") {
+			if condition != "" {
+				one.Paths = append(one.Paths, strings.Split(condition, "."))
+			}
+		}
+		if len(one.Paths) > 0 {
+			out = append(out, one)
+		}
+	}
+	return out
+}
+
 // Defaults are the values that templates see where nobody gives any: the chart's own, those of all charts that it
 // bundles, whether or not they take part, and what it imports from them.
 func Defaults(c *chart.Chart) map[string]any {
