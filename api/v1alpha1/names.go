@@ -11,7 +11,7 @@ const FieldManager = "zaentrum-addon"
 
 // Labels the operator sets on every object it applies (contract §3).
 const (
-	// LabelAddon names the addon an object or a values object belongs to.
+	// LabelAddon names the addon an object, one of its pods, or a values object belongs to.
 	LabelAddon = "zaentrum.io/addon"
 	// LabelComponent names the Deployment a Deployment or its pods are.
 	LabelComponent = "zaentrum.io/component"
@@ -35,6 +35,8 @@ const (
 	AnnotationValuesChecksum = "zaentrum.io/values-checksum"
 	// AnnotationApplied on an applied object is the digest of what was applied, without Secret data.
 	AnnotationApplied = "zaentrum.io/applied"
+	// AnnotationRun on an applied Job is a digest of all that makes it run again when it changes.
+	AnnotationRun = "zaentrum.io/run"
 	// AnnotationUnreferencedSince on a values Secret is the moment, RFC 3339, from which nothing
 	// referenced it.
 	AnnotationUnreferencedSince = "zaentrum.io/unreferenced-since"

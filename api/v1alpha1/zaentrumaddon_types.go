@@ -198,6 +198,13 @@ type ZaentrumAddonStatus struct {
 	// +listType=atomic
 	Components []Component `json:"components,omitempty"`
 
+	// Jobs are the last runs of the applied Jobs, by name. A Job that has run and that somebody deletes stays
+	// among them, and is not run again until it changes.
+	//
+	// +optional
+	// +listType=atomic
+	Jobs []JobRun `json:"jobs,omitempty"`
+
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -440,3 +447,53 @@ type Component struct {
 	// +optional
 	Reason string `json:"reason,omitempty"`
 }
+
+// JobRun is the last run of one applied Job.
+type JobRun struct {
+	Name  string   `json:"name"`
+	State JobState `json:"state"`
+
+	// Reason says why the Job failed, or what keeps it from running; empty when there is nothing to say.
+	//
+	// +optional
+	Reason string `json:"reason,omitempty"`
+
+	// StartTime is when the Job was created.
+	//
+	// +optional
+	StartTime *metav1.Time `json:"startTime,omitempty"`
+
+	// FinishTime is when it was complete or had failed.
+	//
+	// +optional
+	FinishTime *metav1.Time `json:"finishTime,omitempty"`
+
+	// Deleted tells that somebody deleted the Job after it had finished.
+	//
+	// +optional
+	Deleted bool `json:"deleted,omitempty"`
+
+	// Run is a digest of what the Job ran with. It runs again when that changes.
+	//
+	// +optional
+	Run string `json:"run,omitempty"`
+}
+
+// JobState is how far a Job is.
+//
+// +kubebuilder:validation:Enum=Waiting;Running;Suspended;Complete;Failed
+type JobState string
+
+// The states of a Job.
+const (
+	// JobWaiting is a Job that is created once the one of before is gone, its pods included.
+	JobWaiting JobState = "Waiting"
+	// JobRunning is a Job that has not finished, whether its pods are at work yet or not.
+	JobRunning JobState = "Running"
+	// JobSuspended is a Job that does not run because its own spec says so.
+	JobSuspended JobState = "Suspended"
+	// JobComplete is a Job that did its work.
+	JobComplete JobState = "Complete"
+	// JobFailed is a Job that gave up.
+	JobFailed JobState = "Failed"
+)

@@ -9,6 +9,7 @@ package apply
 import (
 	"sync"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -51,6 +52,8 @@ type Cluster struct {
 	// ReservedPrefix starts the names of objects that carry the OwnerLabel but are managed by others: they are
 	// not observed and not pruned. Empty for none.
 	ReservedPrefix string
+	// OwnPods are the pods of an owner as SlimPod leaves them, from a cache; none when they may not be seen. May be nil.
+	OwnPods func(namespace, owner string) []*corev1.Pod
 	// Types knows the fields of kinds; nil knows Kubernetes' own. A kind it does not know is applied every time.
 	Types managedfields.TypeConverter
 

@@ -20,6 +20,8 @@ type Marks struct {
 	// ComponentLabel is the key of the label that names the Deployment, on Deployments and on their pods.
 	// Empty for none.
 	ComponentLabel string
+	// PodLabel is the key of the one of Labels that pods get too. Empty for none.
+	PodLabel string
 	// ChecksumAnnotation with the value Checksum goes on pod templates, so that a change of the checksum rolls
 	// the pods. Either empty for none.
 	ChecksumAnnotation, Checksum string
@@ -28,9 +30,9 @@ type Marks struct {
 // Decorate returns a copy of the set in apply order, as it is to be applied (contract §3):
 //
 //   - the owner's namespace, the owner as the only owner reference, the labels;
-//   - on pod templates the component label (Deployments), the checksum, and safe defaults where the pod
-//     leaves them unset;
-//   - a finished Job stays (no ttlSecondsAfterFinished);
+//   - on pod templates the pod label, the component label (Deployments), the checksum, and safe defaults where the
+//     pod leaves them unset;
+//   - a finished Job stays (no ttlSecondsAfterFinished), and tells which run it is;
 //   - what server-side apply trips over is gone: null fields, environment variables given twice (the last one
 //     counts, as in Kubernetes), a Secret's stringData (folded into data, or a key that is removed from it
 //     would stay for ever), and what the cluster alone sets, such as status;
@@ -74,6 +76,7 @@ func decorate(o manifest.Object, m Marks) {
 	for k, v := range m.Labels {
 		labels[k] = v
 	}
+	annotations := child(meta, "annotations")
 
 	switch {
 	case group == "" && id.Kind == "Secret":
@@ -93,14 +96,17 @@ func decorate(o manifest.Object, m Marks) {
 		spec := child(tree, "spec")
 		delete(spec, "ttlSecondsAfterFinished")
 		decorateTemplate(child(spec, "template"), m)
+		annotations[v1alpha1.AnnotationRun] = runOf(o, m.Owner)
 	}
 
-	annotations := child(meta, "annotations")
 	delete(annotations, v1alpha1.AnnotationApplied)
 	annotations[v1alpha1.AnnotationApplied] = digest(tree)
 }
 
 func decorateTemplate(template map[string]any, m Marks) {
+	if label, ok := m.Labels[m.PodLabel]; ok {
+		child(child(template, "metadata"), "labels")[m.PodLabel] = label
+	}
 	if m.ChecksumAnnotation != "" && m.Checksum != "" {
 		child(child(template, "metadata"), "annotations")[m.ChecksumAnnotation] = m.Checksum
 	}

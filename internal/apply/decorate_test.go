@@ -46,6 +46,7 @@ func marksOf(o apply.Owner) apply.Marks {
 			v1alpha1.LabelPartOf:    "zaentrum-addons",
 		},
 		ComponentLabel:     v1alpha1.LabelComponent,
+		PodLabel:           v1alpha1.LabelAddon,
 		ChecksumAnnotation: v1alpha1.AnnotationValuesChecksum,
 		Checksum:           "c0ffee",
 	}

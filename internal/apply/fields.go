@@ -15,7 +15,7 @@ import (
 const maxPath = 512
 
 // changedFields are the paths at which two answers of the API server about one object differ, sorted and each
-// once, never with a value. What only the API server sets, the status and our own digest do not count.
+// once, never with a value. What only the API server sets, the status and our own digests do not count.
 //
 // A list that Kubernetes merges by key shows the item by its key, as in spec.template.spec.containers[worker].image;
 // another one shows it by index while both are equally long, else the list. What comes or goes as a whole is one path,
@@ -42,7 +42,7 @@ func (d *differ) metadata(live, next map[string]any) {
 	for _, key := range []string{"labels", "annotations", "ownerReferences", "finalizers"} {
 		a, b := live[key], next[key]
 		if key == "annotations" {
-			a, b = without(asMap(a), v1alpha1.AnnotationApplied, lastApplied), without(asMap(b), v1alpha1.AnnotationApplied, lastApplied)
+			a, b = withoutMarks(a), withoutMarks(b)
 		}
 		d.compare("metadata."+key, key, a, b)
 	}
@@ -186,11 +186,11 @@ func asMap(v any) map[string]any {
 	return m
 }
 
-// without is the map but for some keys; nil when nothing is left.
-func without(m map[string]any, keys ...string) any {
-	out := maps.Clone(m)
-	for _, key := range keys {
-		delete(out, key)
+// withoutMarks are an object's annotations without our own digests and kubectl's copy; nil for none.
+func withoutMarks(annotations any) any {
+	out := maps.Clone(asMap(annotations))
+	for _, mark := range []string{v1alpha1.AnnotationApplied, v1alpha1.AnnotationRun, lastApplied} {
+		delete(out, mark)
 	}
 	if len(out) == 0 {
 		return nil

@@ -3,7 +3,12 @@ package apply
 import (
 	"cmp"
 	"fmt"
+	"slices"
+	"strings"
+	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"zaentrum.io/zae/api/v1alpha1"
@@ -23,54 +28,71 @@ const (
 	Degraded
 )
 
-// Health is the state of a set, and what keeps it from Ready: one line, empty when it is.
+// Health is how the objects of an owner do.
 type Health struct {
-	State  State
+	State State
+	// Reason is what keeps the state from Ready, in one line; empty when nothing does.
 	Reason string
+	// Components are the live Deployments, in apply order.
+	Components []v1alpha1.Component
+	// Jobs are the last runs of the Jobs, by name.
+	Jobs []v1alpha1.JobRun
 }
 
-// Assess reads the health of live objects off their Deployments and Jobs; other kinds do not count. A Job counts
-// only when it failed. The worst object decides, the first one of these in apply order gives the reason.
-func Assess(live manifest.Set) Health {
-	var h Health
-	for _, o := range live.InApplyOrder() {
-		var of Health
-		switch {
-		case isDeployment(o):
-			of.State, of.Reason = rolloutOf(o.Unstructured()).state()
-			if of.State != Ready {
-				of.Reason = o.ID().String() + ": " + of.Reason
-			}
-		case isJob(o):
-			if f, ok := condition(o.Unstructured(), "Failed"); ok && f.status == "True" {
-				of = Health{Degraded, o.ID().String() + " failed"}
-				if f.reason != "" {
-					of.Reason += " (" + f.reason + ")"
-				}
-			}
-		}
-		if of.State > h.State {
-			h = of
-		}
+// Health reads how an owner's live objects do, its pods included where they may be seen. remembered are runs of Jobs
+// that are over, of which the Job may be gone. It makes no request.
+func (c *Cluster) Health(o Owner, live manifest.Set, remembered []v1alpha1.JobRun) Health {
+	return Assess(live, c.pods(o), remembered)
+}
+
+// pods are the owner's, as far as they may be seen.
+func (c *Cluster) pods(o Owner) []*corev1.Pod {
+	if c.OwnPods == nil {
+		return nil
 	}
-	return h
+	return c.OwnPods(o.Namespace, o.Name)
 }
 
-// Components are the live Deployments of a set, in apply order.
-func Components(live manifest.Set) []v1alpha1.Component {
-	var out []v1alpha1.Component
+// Assess reads the health of live objects off their Deployments, their Jobs and the pods of both; other kinds do
+// not count. Without pods, the Deployments and Jobs speak alone. A Job counts only when it failed or cannot run. The
+// worst object decides, the first one of these in apply order gives the reason.
+func Assess(live manifest.Set, pods []*corev1.Pod, remembered []v1alpha1.JobRun) Health {
+	var h Health
 	for _, o := range live.InApplyOrder() {
 		if !isDeployment(o) {
 			continue
 		}
-		r := rolloutOf(o.Unstructured())
-		_, reason := r.state()
 		id := o.ID()
-		out = append(out, v1alpha1.Component{
+		r := rolloutOf(o.Unstructured())
+		state, reason := r.state(worst(podsOf(pods, id.Name, r.set)))
+		h.Components = append(h.Components, v1alpha1.Component{
 			Name: id.Name, Kind: id.Kind, Ready: int32(r.ready), Desired: int32(r.desired), Reason: reason,
 		})
+		h.worsen(state, id.String()+": "+reason)
 	}
-	return out
+	for _, j := range jobs(live, pods, remembered) {
+		h.Jobs = append(h.Jobs, j.JobRun)
+		h.worsen(j.health())
+	}
+	return h
+}
+
+// Wait adds the Jobs among objects that are created once their predecessors are gone.
+func (h *Health) Wait(ids []manifest.ID) {
+	for _, id := range ids {
+		if id.Kind != "Job" || id.GVK().Group != "batch" {
+			continue
+		}
+		h.Jobs = slices.DeleteFunc(h.Jobs, func(j v1alpha1.JobRun) bool { return j.Name == id.Name })
+		h.Jobs = append(h.Jobs, v1alpha1.JobRun{Name: id.Name, State: v1alpha1.JobWaiting, Reason: "the one of before is not gone yet, or its pods are not"})
+	}
+	slices.SortStableFunc(h.Jobs, func(a, b v1alpha1.JobRun) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+func (h *Health) worsen(state State, reason string) {
+	if state > h.State {
+		h.State, h.Reason = state, reason
+	}
 }
 
 func isDeployment(o manifest.Object) bool {
@@ -90,6 +112,8 @@ type rollout struct {
 	observed    bool // the controller has seen this generation
 	progressing cond
 	failing     cond // ReplicaFailure
+
+	set string // the name of the ReplicaSet that is rolled out; empty when the Deployment does not tell
 }
 
 func rolloutOf(u *unstructured.Unstructured) rollout {
@@ -108,13 +132,21 @@ func rolloutOf(u *unstructured.Unstructured) rollout {
 		available: number(0, "status", "availableReplicas"),
 		observed:  number(0, "status", "observedGeneration") >= cmp.Or(u.GetGeneration(), 1),
 	}
-	r.progressing, _ = condition(u, "Progressing")
-	r.failing, _ = condition(u, "ReplicaFailure")
+	r.progressing = condition(u, "Progressing")
+	r.failing = condition(u, "ReplicaFailure")
+	// The controller names the ReplicaSet in quotes, in each of its sentences about progress.
+	if _, after, ok := strings.Cut(r.progressing.message, `"`); ok {
+		name, _, _ := strings.Cut(after, `"`)
+		if strings.HasPrefix(name, u.GetName()+"-") {
+			r.set = name
+		}
+	}
 	return r
 }
 
-// state is the Deployment's state and what keeps it from Ready.
-func (r rollout) state() (State, string) {
+// state is the Deployment's state and what keeps it from Ready. pods is what is wrong with the pods that are rolled
+// out.
+func (r rollout) state(pods trouble) (State, string) {
 	if !r.observed {
 		return Installing, "the rollout has not started"
 	}
@@ -122,19 +154,29 @@ func (r rollout) state() (State, string) {
 	switch {
 	case missing == "":
 		return Ready, ""
-	case r.progressing.status == "False":
-		return Degraded, cmp.Or(r.progressing.reason, missing)
 	case r.progressing.reason == "DeploymentPaused":
-		return Degraded, r.progressing.reason
+		return Degraded, "DeploymentPaused: somebody paused the rollout, " + missing
 	case r.failing.status == "True":
-		missing = cmp.Or(r.failing.reason, missing)
+		return Degraded, uncreated(r.failing.reason, r.failing.message).text
+	case pods.stalls():
+		return Degraded, pods.text
+	case r.progressing.status == "False":
+		return Degraded, cmp.Or(r.progressing.reason, "Stalled") + ": " + explained(missing, pods)
 	}
 	// The controller sets this reason when the generation's rollout is complete, keeps it when pods fail
 	// afterwards, and, for a moment, when a new rollout begins: then pods of the new template are missing.
 	if r.progressing.reason == "NewReplicaSetAvailable" && r.updated == r.total && r.updated >= r.desired {
-		return Degraded, missing
+		return Degraded, explained(missing, pods)
 	}
+	// Not explained: what passes by itself is not worth a write each time.
 	return Installing, missing
+}
+
+func explained(missing string, pods trouble) string {
+	if pods.text == "" {
+		return missing
+	}
+	return missing + ", " + pods.text
 }
 
 // missing says in what the rollout is not complete: all pods are of the new template, all are available, and
@@ -153,13 +195,17 @@ func (r rollout) missing() string {
 	return ""
 }
 
-type cond struct{ status, reason string }
+// cond is a condition as far as it is used. The message is recognised, and never repeated.
+type cond struct {
+	status, reason, message string
+	since                   *metav1.Time
+}
 
-// condition reads a condition; a reason that is no single word is dropped.
-func condition(u *unstructured.Unstructured, kind string) (cond, bool) {
+// condition reads a condition, empty for none; a reason that is no single word is dropped.
+func condition(u *unstructured.Unstructured, kind string) cond {
 	list, _, err := unstructured.NestedSlice(u.Object, "status", "conditions")
 	if err != nil {
-		return cond{}, false
+		return cond{}
 	}
 	for _, m := range mapItems(list) {
 		if m["type"] != kind {
@@ -169,7 +215,12 @@ func condition(u *unstructured.Unstructured, kind string) (cond, bool) {
 		c.status, _ = m["status"].(string)
 		reason, _ := m["reason"].(string)
 		c.reason = word(reason)
-		return c, true
+		c.message, _ = m["message"].(string)
+		since, _ := m["lastTransitionTime"].(string)
+		if at, err := time.Parse(time.RFC3339, since); err == nil {
+			c.since = moment(metav1.NewTime(at))
+		}
+		return c
 	}
-	return cond{}, false
+	return cond{}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -208,4 +209,38 @@ func (u undecided) Create(ctx context.Context, o client.Object, opts ...client.C
 		return errUndecided
 	}
 	return u.Client.Create(ctx, o, opts...)
+}
+
+// A Job that is deleted is gone before its pods are.
+func TestTheNextJobWaitsForThePodsOfTheOneBefore(t *testing.T) {
+	b := newBench(t)
+	b.mustApply(jobText)
+	pods := []*corev1.Pod{podOf(t, "Job", "setup", "phase: Running"), podOf(t, "Job", "other", "phase: Running"), podOf(t, "ReplicaSet", "setup", "phase: Running")}
+	b.cluster.OwnPods = func(namespace, owner string) []*corev1.Pod {
+		if namespace != b.owner.Namespace || owner != b.owner.Name {
+			t.Errorf("asked for pods of %s/%s", namespace, owner)
+		}
+		return pods
+	}
+	text := strings.Replace(jobText, "setup:1", "setup:2", 1)
+	if r := b.apply(text); len(r.Rerun) != 1 {
+		t.Fatalf("got %+v", r)
+	}
+	b.requests.reset()
+	r := b.apply(text)
+	if !slices.Equal(names(r.Waiting), []string{"Job/setup"}) || r.Complete() {
+		t.Errorf("got %+v", r)
+	}
+	if sent := append(b.requests.writes(), b.requests.dryRuns()...); len(sent) > 0 {
+		t.Errorf("sent %q", sent)
+	}
+	pods[0].Status.Phase = corev1.PodFailed
+	if r := b.mustApply(text); !slices.Equal(names(r.Applied), []string{"Job/setup"}) {
+		t.Errorf("got %+v", r)
+	}
+	// Its own pods are no reason to wait.
+	pods[0].Status.Phase = corev1.PodRunning
+	if r := b.mustApply(text); !slices.Equal(names(r.Unchanged), []string{"Job/setup"}) {
+		t.Errorf("got %+v", r)
+	}
 }

@@ -89,6 +89,7 @@ func (c *Cluster) Rehearse(ctx context.Context, o Owner, wanted manifest.Set, ob
 	if !r.Accepted() {
 		return r, nil
 	}
+	pods := c.pods(o)
 	for _, want := range wanted {
 		id := want.ID()
 		u, exists := obs.live(id)
@@ -96,6 +97,9 @@ func (c *Cluster) Rehearse(ctx context.Context, o Owner, wanted manifest.Set, ob
 		case exists && u.GetDeletionTimestamp() != nil:
 			r.waiting = append(r.waiting, id)
 			r.Changes = append(r.Changes, Change{ID: id, Leaving: true, Rerun: isJob(want)})
+		case !exists && isJob(want) && slices.ContainsFunc(podsOfJob(pods, id.Name), atWork):
+			// The Job of before is gone, and what it started is still at work: never two at once.
+			r.waiting = append(r.waiting, id)
 		case exists && c.same(want, u):
 			r.live[id] = u
 			r.unchanged = append(r.unchanged, id)

@@ -133,7 +133,7 @@ func (c *offlineChart) owner() apply.Owner {
 }
 
 // wanted are the objects as the operator would apply them, in apply order, but for the owner reference, which has the
-// resource's UID in it, and the digest over all, which has the reference in it.
+// resource's UID in it, and the digests that have it in them too.
 func (c *offlineChart) wanted(checked *engine.Checked) manifest.Set {
 	out := apply.Decorate(checked.Objects, engine.Marks(c.owner(), checked.PartOf, checked.Checksum))
 	for _, o := range out {
@@ -148,6 +148,7 @@ func disown(tree map[string]any) {
 	delete(meta, "ownerReferences")
 	annotations, _ := meta["annotations"].(map[string]any)
 	delete(annotations, v1alpha1.AnnotationApplied)
+	delete(annotations, v1alpha1.AnnotationRun)
 	if len(annotations) == 0 {
 		delete(meta, "annotations")
 	}

@@ -17,9 +17,8 @@ type Converged struct {
 	Report  apply.Report
 	// Pruned is what the chart no longer renders and was deleted.
 	Pruned []manifest.ID
-	// Live is what the cluster holds of the addon now, and Health how it does.
-	Live   manifest.Set
-	Health apply.Health
+	// Live is what the cluster holds of the addon now; Health is how that does.
+	Live manifest.Set
 }
 
 // Converge makes the cluster hold what the chart says, unless the plan is blocked or the request asks for calm.
@@ -34,7 +33,8 @@ func (e *Engine) Converge(ctx context.Context, r Request, owner apply.Owner) (*C
 			return nil, err
 		}
 	}
-	out.Health = apply.Assess(out.Live)
+	out.Health = e.Cluster.Health(owner, out.Live, out.remembered(r, owner))
+	out.Health.Wait(out.Report.Waiting)
 	return out, nil
 }
 

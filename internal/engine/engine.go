@@ -52,6 +52,8 @@ type Request struct {
 	// Verbatim has template errors end with the chart's own words, which may quote any value. The operator never
 	// asks for it.
 	Verbatim bool
+	// Jobs are the runs of the addon's Jobs as its status remembers them.
+	Jobs []v1alpha1.JobRun
 	// Calm tells of what was found whether to leave the objects as they are for now, and only look at them.
 	// May be nil.
 	Calm func(*Checked) bool

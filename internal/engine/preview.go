@@ -22,6 +22,11 @@ type Previewed struct {
 	// cluster is asked.
 	Rehearsal *apply.Rehearsal
 	Plan      *v1alpha1.Plan
+	// Resting are Jobs that have run, are no longer there because somebody deleted them, and have not changed since:
+	// they are not wanted.
+	Resting []manifest.ID
+	// Health is how what the cluster holds of the addon does.
+	Health apply.Health
 	// Calm tells that the objects are left as they are for now, as the request asked for.
 	Calm bool
 }
@@ -43,6 +48,7 @@ func Marks(owner apply.Owner, partOf, checksum string) apply.Marks {
 			v1alpha1.LabelPartOf:    partOf,
 		},
 		ComponentLabel:     v1alpha1.LabelComponent,
+		PodLabel:           v1alpha1.LabelAddon,
 		ChecksumAnnotation: v1alpha1.AnnotationValuesChecksum,
 		Checksum:           checksum,
 	}
@@ -51,7 +57,12 @@ func Marks(owner apply.Owner, partOf, checksum string) apply.Marks {
 // Preview checks, looks at the cluster and computes the plan. It writes nothing: what would change, and whether
 // the cluster accepts it, is found out in dry runs, which are not repeated while nothing changes.
 func (e *Engine) Preview(ctx context.Context, r Request, owner apply.Owner) (*Previewed, error) {
-	return e.preview(ctx, r, owner, true)
+	out, err := e.preview(ctx, r, owner, true)
+	if err != nil {
+		return nil, err
+	}
+	out.Health = e.Cluster.Health(owner, out.Observed.Owned, apply.Remembered(r.Jobs, nil))
+	return out, nil
 }
 
 // preview asks the cluster anew without recall.
@@ -61,23 +72,27 @@ func (e *Engine) preview(ctx context.Context, r Request, owner apply.Owner, reca
 		return nil, err
 	}
 	out := &Previewed{Checked: checked}
-	ids := checked.Objects.IDs()
+	marks := Marks(owner, checked.PartOf, checked.Checksum)
+	// Jobs that have run are not looked for: they are in the cache, or gone and not missed.
+	ids := without(checked.Objects, apply.Resting(checked.Objects, marks, r.Jobs, nil)).IDs()
 	end := e.step(ctx, StepObserve)
 	out.Observed, err = e.Cluster.Observe(ctx, owner, ids)
 	end(err)
 	if err != nil {
 		return nil, err
 	}
+	out.Resting = apply.Resting(checked.Objects, marks, r.Jobs, out.Observed.Owned)
 	if taken := len(out.Observed.Taken); taken > 0 && taken == len(out.Observed.Leaving) && !checked.Blocked() {
 		// What stands in the way is what an addon of this name left, and will be gone in a moment.
 		return nil, &Waiting{What: fmt.Sprintf("waiting for the former %s to be gone", out.Observed.Leaving[0]), After: afterLeaving}
 	}
 	checked.Findings = append(checked.Findings, guard.CheckOwnership(out.Observed.Taken)...)
 	out.Plan = checked.Plan(out.Observed.Owned)
+	out.Plan.Changes.Added = notResting(out.Plan.Changes.Added, out.Resting)
 	if checked.Blocked() {
 		return out, nil
 	}
-	out.Wanted = apply.Decorate(checked.Objects, Marks(owner, checked.PartOf, checked.Checksum))
+	out.Wanted = apply.Decorate(without(checked.Objects, out.Resting), marks)
 	if out.Calm = r.Calm != nil && r.Calm(checked); out.Calm {
 		return out, nil
 	}

@@ -123,7 +123,7 @@ func reservedLabel(_ *scope, o *object) []hit {
 		}
 		annotations := meta.at("annotations")
 		for _, k := range annotations.keys() {
-			if k == v1alpha1.AnnotationApplied || k == v1alpha1.AnnotationValuesChecksum {
+			if k == v1alpha1.AnnotationApplied || k == v1alpha1.AnnotationRun || k == v1alpha1.AnnotationValuesChecksum {
 				hits = append(hits, annotations.at(k).hit("this annotation is set by the operator"))
 			}
 		}

@@ -192,6 +192,18 @@ func (x *access) blind(filled bool) (apply.Right, bool) {
 	return apply.Right{}, false
 }
 
+// misses tells whether a right to a resource of the core group is lacking.
+func (x *access) misses(resource string) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, l := range x.lacking {
+		if l.need.group == "" && l.need.resource == resource {
+			return true
+		}
+	}
+	return false
+}
+
 // problems says which rights are lacking that addons cannot be kept without, in order.
 func (x *access) problems() []string {
 	x.mu.Lock()

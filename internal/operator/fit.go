@@ -67,6 +67,7 @@ func cutStatus(s *v1alpha1.ZaentrumAddonStatus, whole v1alpha1.ZaentrumAddonStat
 	left := 0
 	var without []string
 	s.Components = cutList(s.Components, limit, &left)
+	s.Jobs = cutJobs(s.Jobs, limit)
 	if whole.Plan != nil {
 		p := *whole.Plan
 		s.Plan = &p
@@ -83,6 +84,16 @@ func cutStatus(s *v1alpha1.ZaentrumAddonStatus, whole v1alpha1.ZaentrumAddonStat
 		note := " (the plan is too long to show whole; left out: " + strings.Join(without, ", ") + ")"
 		s.Message = cut(s.Message, maxMessage-len(note)) + note
 	}
+}
+
+// cutJobs are all the Jobs, since one that is forgotten would run again. There are no more than objects in a chart,
+// so that what is left of them always fits.
+func cutJobs(jobs []v1alpha1.JobRun, limit int) []v1alpha1.JobRun {
+	jobs = slices.Clone(jobs)
+	for i := range jobs {
+		jobs[i].Reason = cut(jobs[i].Reason, max(limit, 16))
+	}
+	return jobs
 }
 
 func cutPlan(p *v1alpha1.Plan, limit int, left *int) {

@@ -148,6 +148,12 @@ func huge(r *rand.Rand, counts ...int) *v1alpha1.ZaentrumAddonStatus {
 	for i := range many() {
 		s.Components = append(s.Components, v1alpha1.Component{Name: name(i), Kind: "Deployment", Reason: long(300)})
 	}
+	for i := range min(many(), 500) { // which is how many objects a chart may have
+		s.Jobs = append(s.Jobs, v1alpha1.JobRun{
+			Name: fmt.Sprintf("%d-%s", i, strings.Repeat("x", 250)), State: v1alpha1.JobComplete, Reason: long(300), Run: strings.Repeat("f", 32),
+			StartTime: &metav1.Time{}, FinishTime: &metav1.Time{}, Deleted: true,
+		})
+	}
 	for _, kind := range []string{v1alpha1.ConditionPlanned, v1alpha1.ConditionReady} {
 		s.Conditions = append(s.Conditions, metav1.Condition{Type: kind, Reason: reasonViolations, Message: long(40000)})
 	}
@@ -184,6 +190,9 @@ func TestEveryStatusFits(t *testing.T) {
 		}
 		for _, problem := range texts {
 			t.Errorf("seed %d: %s", seed, problem)
+		}
+		if len(s.Jobs) != len(before.Jobs) {
+			t.Errorf("seed %d: %d of %d Jobs would run again", seed, len(before.Jobs)-len(s.Jobs), len(before.Jobs))
 		}
 		if s.Plan != nil && s.Plan.Chart.Annotations[v1alpha1.ChartAnnotationPrimary] == "" {
 			t.Errorf("seed %d: the primary is gone", seed)

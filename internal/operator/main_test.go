@@ -120,6 +120,7 @@ type house struct {
 	cacheDir  string
 	log       *lockedBuffer
 	counting  *counting // of the operator that was started last
+	as        string    // who the operators are; empty: one who may do everything
 	wire      *wire
 	stop      func()
 }
@@ -199,6 +200,7 @@ func (h *house) start() {
 func (h *house) operator(cacheDir string) (stop func()) {
 	h.Helper()
 	config := rest.CopyConfig(server.config)
+	config.Impersonate.UserName = h.as
 	config.Wrap(h.wire.wrap)
 	ctx, cancel := context.WithCancel(context.Background())
 	fetcher, err := chart.NewFetcher(chart.FetcherOptions{CacheDir: cacheDir, AllowLoopback: []string{h.registry.Host, h.slow}})

@@ -199,8 +199,17 @@ func object(gvk schema.GroupVersionKind) *unstructured.Unstructured {
 	return u
 }
 
-// setup has the manager work, from what its caches hold, with the rights that there are.
-func setup(ctx context.Context, mgr ctrl.Manager, o Options) (*patientFetcher, error) {
+// setup has the manager work, from what its caches hold, with the rights that there are. It answers with what waits
+// for all that runs beside the manager.
+func setup(ctx context.Context, mgr ctrl.Manager, o Options) (wait func(), err error) {
+	sight, ok := mgr.GetCache().(*sight)
+	if !ok {
+		return nil, errors.New("the manager has other caches")
+	}
+	pods, err := newPodWatch(mgr.GetConfig(), mgr.GetHTTPClient(), sight.access)
+	if err != nil {
+		return nil, err
+	}
 	cluster := &apply.Cluster{
 		Cache:        mgr.GetCache(),
 		Live:         mgr.GetAPIReader(),
@@ -212,15 +221,12 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) (*patientFetcher, e
 		PruneLabels:  map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy},
 		// Values objects carry the label too; this package looks after them.
 		ReservedPrefix: v1alpha1.ReservedPrefix,
+		OwnPods:        pods.of,
 	}
 	for _, gvk := range Kinds {
 		if err := mgr.GetFieldIndexer().IndexField(ctx, object(gvk), indexAddon, labelledAddon); err != nil {
 			return nil, err
 		}
-	}
-	sight, ok := mgr.GetCache().(*sight)
-	if !ok {
-		return nil, errors.New("the manager has other caches")
 	}
 	if err := sight.follow(ctx); err != nil {
 		return nil, err
@@ -242,6 +248,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) (*patientFetcher, e
 		For(&v1alpha1.ZaentrumAddon{}, builder.WithPredicates(specOrMetadataChanged())).
 		Watches(&v1alpha1.Zaentrum{}, handler.EnqueueRequestsFromMapFunc(r.addonsOfPlatform),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WatchesRawSource(pods).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers})
 	for _, gvk := range Kinds {
 		addons = addons.Watches(object(gvk), handler.EnqueueRequestsFromMapFunc(addonByLabel))
@@ -251,7 +258,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) (*patientFetcher, e
 	}
 
 	j := &janitor{client: mgr.GetClient(), live: mgr.GetAPIReader(), sight: sight, now: o.Now}
-	err := ctrl.NewControllerManagedBy(mgr).
+	err = ctrl.NewControllerManagedBy(mgr).
 		Named("values-secrets").
 		Watches(object(corev1.SchemeGroupVersion.WithKind("Secret")), handler.EnqueueRequestsFromMapFunc(addonByLabel)).
 		Watches(&v1alpha1.ZaentrumAddon{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(specOrMetadataChanged())).
@@ -260,7 +267,10 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) (*patientFetcher, e
 		return nil, err
 	}
 
-	return fetcher, nil
+	return func() {
+		fetcher.wait()
+		pods.wait()
+	}, nil
 }
 
 // specOrMetadataChanged lets through what a person or a client changed, and drops what only the status,

@@ -24,7 +24,6 @@ import (
 	"zaentrum.io/zae/internal/chart"
 	"zaentrum.io/zae/internal/engine"
 	"zaentrum.io/zae/internal/fault"
-	"zaentrum.io/zae/internal/manifest"
 	"zaentrum.io/zae/internal/values"
 )
 
@@ -128,16 +127,8 @@ func (r *reconciler) lookAtComponents(ctx context.Context, a *v1alpha1.ZaentrumA
 	if err != nil {
 		return err
 	}
-	o.components = components(observed.Owned)
+	o.found(r.engine.Cluster.Health(owner(a), observed.Owned, apply.Remembered(a.Status.Jobs, nil)))
 	return nil
-}
-
-// components are never nil: none is a finding too.
-func components(live manifest.Set) []v1alpha1.Component {
-	if list := apply.Components(live); list != nil {
-		return list
-	}
-	return []v1alpha1.Component{}
 }
 
 // requeueOnConflict looks again soon, and quietly, when something changed between reading and writing.
@@ -224,7 +215,7 @@ func (r *reconciler) request(ctx context.Context, a *v1alpha1.ZaentrumAddon, pla
 	}
 	request := &engine.Request{
 		Name: a.Name, Namespace: a.Namespace, Chart: a.Spec.Chart, Platform: platform,
-		From: from.from, FromErrors: from.problems, Generated: r.generator(a, known),
+		From: from.from, FromErrors: from.problems, Generated: r.generator(a, known), Jobs: a.Status.Jobs,
 	}
 	spec, problem := plainValues(a)
 	if problem != "" {
@@ -297,7 +288,7 @@ func text(err error, f *fault.Fault) string {
 
 // planned is the outcome of a suspended addon.
 func planned(a *v1alpha1.ZaentrumAddon, p *engine.Previewed) *outcome {
-	o := &outcome{plan: p.Plan, components: components(p.Observed.Owned)}
+	o := &outcome{plan: p.Plan}
 	requested(a, o.plan)
 	if p.Blocked() {
 		o.phase = v1alpha1.PhasePlanFailed
@@ -308,13 +299,10 @@ func planned(a *v1alpha1.ZaentrumAddon, p *engine.Previewed) *outcome {
 		o.message = fmt.Sprintf("%s %s is planned: %s", p.Plan.Chart.Name, p.Plan.Chart.Version, counts(p.Plan)) + staleNote(p.Stale)
 		o.planned = condition{metav1.ConditionTrue, reasonClean, o.message}
 		if !p.Varies && !p.Observed.Asked {
-			o.idle = &atRest{chart: fetched(p.Chart.Facts.Digest, p.Stale), owned: p.Observed.Owned, exact: true}
+			o.idle = &atRest{chart: fetched(p.Chart.Facts.Digest, p.Stale), owned: p.Observed.Owned, health: p.Health, exact: true}
 		}
 	}
-	o.ready = condition{metav1.ConditionFalse, reasonNotApplied, "nothing was applied"}
-	if a.Status.LastAppliedChart != nil {
-		o.ready = readiness(apply.Assess(p.Observed.Owned), o.components)
-	}
+	o.suspended(a, p.Health)
 	return o
 }
 
@@ -371,7 +359,8 @@ func counts(p *v1alpha1.Plan) string {
 
 // converged is the outcome of an addon that is not suspended.
 func converged(a *v1alpha1.ZaentrumAddon, c *engine.Converged) (*outcome, time.Duration) {
-	o := &outcome{plan: c.Plan, components: components(c.Live)}
+	o := &outcome{plan: c.Plan}
+	o.found(c.Health)
 	requested(a, o.plan)
 	if c.Blocked() {
 		o.phase = v1alpha1.PhaseFailed
@@ -395,12 +384,12 @@ func converged(a *v1alpha1.ZaentrumAddon, c *engine.Converged) (*outcome, time.D
 	}
 	health := c.Health
 	if len(c.Report.Waiting) > 0 {
-		health = apply.Health{State: apply.Installing, Reason: fmt.Sprintf("waiting for the old %s to be gone", c.Report.Waiting[0])}
+		health.State, health.Reason = apply.Installing, fmt.Sprintf("waiting for the old %s to be gone", c.Report.Waiting[0])
 	}
 	o.running(health)
 	o.message += staleNote(c.Stale) + leavingNote(c)
 	if c.Applied && len(c.Report.Applied)+len(c.Pruned) == 0 && !c.Varies && !c.Observed.Asked {
-		o.idle = &atRest{chart: fetched(c.Chart.Facts.Digest, c.Stale), owned: c.Observed.Owned, state: running{health, o.components}}
+		o.idle = &atRest{chart: fetched(c.Chart.Facts.Digest, c.Stale), owned: c.Observed.Owned, health: health}
 	}
 	return o, 0
 }
@@ -428,10 +417,10 @@ func leavingNote(c *engine.Converged) string {
 }
 
 // readiness is the condition Ready for a health.
-func readiness(h apply.Health, components []v1alpha1.Component) condition {
+func readiness(h apply.Health) condition {
 	switch h.State {
 	case apply.Ready:
-		return condition{metav1.ConditionTrue, reasonReady, fmt.Sprintf("%d of %d components are ready", len(components), len(components))}
+		return condition{metav1.ConditionTrue, reasonReady, fmt.Sprintf("%d of %d components are ready", len(h.Components), len(h.Components))}
 	case apply.Installing:
 		return condition{metav1.ConditionFalse, reasonProgressing, h.Reason}
 	default:

@@ -45,6 +45,10 @@ func (s *secrets) clean(status *v1alpha1.ZaentrumAddonStatus) {
 		text(&c.Name)
 		text(&c.Reason)
 	}
+	for i := range status.Jobs {
+		text(&status.Jobs[i].Name)
+		text(&status.Jobs[i].Reason)
+	}
 	p := status.Plan
 	if p == nil {
 		return

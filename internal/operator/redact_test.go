@@ -19,6 +19,8 @@ var notRedacted = map[string]string{
 	"Conditions.Status":            "one of our own words",
 	"Conditions.Reason":            "one of our own words",
 	"Plan.Inputs.State":            "one of our own words",
+	"Jobs.State":                   "one of our own words",
+	"Jobs.Run":                     "a digest; compared with others",
 	"Plan.Findings.ID":             "one of our own words",
 	"Plan.Findings.Level":          "one of our own words",
 	"Plan.Findings.Title":          "one of our own words",

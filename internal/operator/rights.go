@@ -77,8 +77,10 @@ func needs(leads bool) []need {
 		)
 	}
 	all = append(all,
-		need{resource: "pods", verb: "list", what: "the labels of what others run, for selectors that meet",
+		need{resource: "pods", verb: "list", what: "the labels of what others run, for selectors that meet; why an addon's pods do not run, by label",
 			without: "addons with a new selector, or new labels of pods, fail"},
+		need{resource: "pods", verb: "watch", spare: true, what: "why an addon's pods do not run, at once; when those of a former Job are gone",
+			without: "what keeps an addon from running is told by its Deployments and Jobs alone, and a Job that changes does not wait for the pods of the one before"},
 		need{resource: "namespaces", verb: "get", what: "whether the namespace is on its way out, before values are kept",
 			without: "addons that are removed with `keep-values` stay"},
 		need{group: "events.k8s.io", resource: "events", verb: "create", spare: true, what: "what happened to an addon", without: "no events"},

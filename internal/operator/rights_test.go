@@ -21,6 +21,7 @@ var toldIn = map[granted]string{
 	{"get", "zaentrumaddons.zaentrum.io"}:          "readyz",
 	{"patch", "zaentrumaddons.zaentrum.io/status"}: "event",
 	{"create", "events"}:                           "log",
+	{"watch", "pods"}:                              "log",
 	{"create", "events.events.k8s.io"}:             "log",
 	{"get", "leases.coordination.k8s.io"}:          "readyz",
 	{"create", "leases.coordination.k8s.io"}:       "readyz",
@@ -124,7 +125,7 @@ func (l *limited) mustTell(right granted) {
 		l.Errorf("the log does not name the right to %s", text)
 	}
 	said, ready := l.ready()
-	if spare := strings.HasPrefix(right.resource, "events"); spare != ready {
+	if spare := strings.HasPrefix(right.resource, "events") || right == (granted{"watch", "pods"}); spare != ready {
 		l.Errorf("readyz, without the right to %s, says %t: %s", text, ready, said)
 	} else if !spare && !strings.Contains(said, text) {
 		l.Errorf("readyz does not name the right to %s: %s", text, said)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -40,7 +41,8 @@ type settledAt struct {
 	print apply.Print
 	// exact: a plan of what would change lists what runs down to the last field.
 	exact bool
-	state running
+	// health is how the addon did when its status was written last.
+	health apply.Health
 	// tail is what the message says besides how the addon runs.
 	tail string
 }
@@ -50,16 +52,6 @@ type madeFrom struct {
 	addon    string
 	platform string
 	values   string
-}
-
-// running is how an addon runs.
-type running struct {
-	health     apply.Health
-	components []v1alpha1.Component
-}
-
-func (r running) equal(o running) bool {
-	return r.health == o.health && slices.Equal(r.components, o.components)
 }
 
 func (s *settled) get(key types.NamespacedName) *settledAt {
@@ -144,8 +136,8 @@ func versionOf(o client.Object) string { return string(o.GetUID()) + "/" + o.Get
 
 // stillSettled tells whether the addon is as it was when nothing was to be done, apart from how it runs. It is
 // remembered how it runs now.
-func (r *reconciler) stillSettled(ctx context.Context, a *v1alpha1.ZaentrumAddon, made madeFrom) (*settledAt, running, bool, error) {
-	var now running
+func (r *reconciler) stillSettled(ctx context.Context, a *v1alpha1.ZaentrumAddon, made madeFrom) (*settledAt, apply.Health, bool, error) {
+	var now apply.Health
 	last := r.settled.get(client.ObjectKeyFromObject(a))
 	if last == nil || last.made != made || r.now().Sub(last.at) > settledFor*r.resync {
 		return nil, now, false, nil
@@ -158,37 +150,44 @@ func (r *reconciler) stillSettled(ctx context.Context, a *v1alpha1.ZaentrumAddon
 	if err != nil || fetched(archive.Digest, archive.Stale) != last.chart {
 		return nil, now, false, nil //nolint:nilerr // the work that follows fetches too, and knows what to do
 	}
-	return last, runs(owned), true, nil
-}
-
-// runs reads how an addon runs off its objects.
-func runs(owned manifest.Set) running {
-	return running{apply.Assess(owned), components(owned)}
+	return last, r.engine.Cluster.Health(owner(a), owned, apply.Remembered(a.Status.Jobs, nil)), true, nil
 }
 
 func fetched(digest, stale string) string { return digest + " " + stale }
 
 // refresh brings the status of an addon that is settled up to date with how it runs, and answers when to look again.
-func (r *reconciler) refresh(ctx context.Context, a *v1alpha1.ZaentrumAddon, last *settledAt, now running) (time.Duration, error) {
-	if last.exact || last.state.equal(now) {
+func (r *reconciler) refresh(ctx context.Context, a *v1alpha1.ZaentrumAddon, last *settledAt, now apply.Health) (time.Duration, error) {
+	if equality.Semantic.DeepEqual(last.health, now) {
 		return r.soon(), nil
 	}
 	known, err := r.secretsOf(ctx, a)
 	if err != nil {
 		return 0, err
 	}
-	o := &outcome{plan: a.Status.Plan.DeepCopy(), components: now.components, known: known}
-	o.running(now.health)
-	o.message += last.tail
-	if c := meta.FindStatusCondition(a.Status.Conditions, v1alpha1.ConditionPlanned); c != nil {
-		o.planned = condition{c.Status, c.Reason, c.Message}
+	o := &outcome{plan: a.Status.Plan.DeepCopy(), known: known}
+	o.planned = standing(a, v1alpha1.ConditionPlanned)
+	if last.exact {
+		o.suspended(a, now)
+		o.phase, o.message = a.Status.Phase, a.Status.Message
+	} else {
+		o.running(now)
+		o.message += last.tail
 	}
 	if later, err := r.writeStatus(ctx, a, o); later > 0 || err != nil {
 		return later, err
 	}
 	last.made.addon = versionOf(a)
-	last.state = now
+	last.health = now
 	return r.soon(), nil
+}
+
+// standing is a condition as the resource has it.
+func standing(a *v1alpha1.ZaentrumAddon, kind string) condition {
+	c := meta.FindStatusCondition(a.Status.Conditions, kind)
+	if c == nil {
+		return condition{}
+	}
+	return condition{c.Status, c.Reason, c.Message}
 }
 
 // settle remembers an addon for which nothing was to be done, or forgets that there was one.
@@ -201,15 +200,15 @@ func (r *reconciler) settle(a *v1alpha1.ZaentrumAddon, o *outcome, made madeFrom
 	made.addon = versionOf(a)
 	r.settled.put(key, &settledAt{
 		made: made, chart: o.idle.chart, at: r.now(),
-		print: r.engine.Cluster.NewPrint(o.idle.owned), exact: o.idle.exact, state: o.idle.state,
+		print: r.engine.Cluster.NewPrint(o.idle.owned), exact: o.idle.exact, health: o.idle.health,
 		tail: strings.TrimPrefix(o.message, o.ready.message),
 	})
 }
 
 // atRest is what an outcome that left nothing to do was made from.
 type atRest struct {
-	chart string
-	owned manifest.Set
-	state running
-	exact bool
+	chart  string
+	owned  manifest.Set
+	health apply.Health
+	exact  bool
 }

@@ -82,7 +82,7 @@ func newShard(o Options, namespace string) (*shard, error) {
 func (s *shard) run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	fetcher, err := setup(ctx, s.manager, s.options)
+	wait, err := setup(ctx, s.manager, s.options)
 	if err != nil {
 		return err
 	}
@@ -94,7 +94,7 @@ func (s *shard) run(ctx context.Context) error {
 	defer func() {
 		stop()
 		asking.Wait()
-		fetcher.wait()
+		wait()
 	}()
 	return s.manager.Start(ctx)
 }

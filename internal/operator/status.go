@@ -44,8 +44,9 @@ type outcome struct {
 	planned, ready condition
 
 	plan *v1alpha1.Plan
-	// components are nil when they could not be read: then those known stay.
+	// components and jobs are nil when they could not be read: then those known stay.
 	components []v1alpha1.Component
+	jobs       []v1alpha1.JobRun
 	// applied is what was applied just now; nil leaves what is known.
 	applied *v1alpha1.AppliedChart
 	// reviewed is the content of a plan that was made while the addon was suspended.
@@ -67,9 +68,16 @@ type condition struct {
 	message string
 }
 
-// running fills in how what was applied runs.
+// found takes over how what runs does. None is a finding too.
+func (o *outcome) found(h apply.Health) {
+	o.components = append([]v1alpha1.Component{}, h.Components...)
+	o.jobs = append([]v1alpha1.JobRun{}, h.Jobs...)
+}
+
+// running makes how what was applied does the outcome.
 func (o *outcome) running(h apply.Health) {
-	o.ready = readiness(h, o.components)
+	o.found(h)
+	o.ready = readiness(h)
 	switch h.State {
 	case apply.Ready:
 		o.phase = v1alpha1.PhaseReady
@@ -79,6 +87,15 @@ func (o *outcome) running(h apply.Health) {
 		o.phase = v1alpha1.PhaseDegraded
 	}
 	o.message = o.ready.message
+}
+
+// suspended takes over how what was applied before does, while the addon is suspended.
+func (o *outcome) suspended(a *v1alpha1.ZaentrumAddon, h apply.Health) {
+	o.found(h)
+	o.ready = condition{metav1.ConditionFalse, reasonNotApplied, "nothing was applied"}
+	if a.Status.LastAppliedChart != nil {
+		o.ready = readiness(h)
+	}
 }
 
 // status is the status a resource should have.
@@ -96,7 +113,7 @@ func (o *outcome) status(a *v1alpha1.ZaentrumAddon, now metav1.Time) v1alpha1.Za
 		s.Reviewed = o.reviewed
 	}
 	if o.components != nil {
-		s.Components = o.components
+		s.Components, s.Jobs = o.components, o.jobs
 	}
 	if o.applied != nil {
 		s.LastAppliedChart = o.applied
