@@ -74,17 +74,19 @@ type WriteAnswer struct {
 
 // AddonChart is the answer to GET /api/portal/addon-charts/{name}.
 type AddonChart struct {
-	Name               string                 `json:"name"`
-	Chart              Chart                  `json:"chart"`
-	Suspended          bool                   `json:"suspended"`
-	Phase              v1alpha1.Phase         `json:"phase"`
-	Message            string                 `json:"message,omitempty"`
-	Generation         int64                  `json:"generation"`
-	ObservedGeneration int64                  `json:"observedGeneration"`
-	Plan               *v1alpha1.Plan         `json:"plan,omitempty"`
-	Components         []v1alpha1.Component   `json:"components"`
-	LastAppliedChart   *v1alpha1.AppliedChart `json:"lastAppliedChart,omitempty"`
-	Values             map[string]any         `json:"values"`
+	Name               string               `json:"name"`
+	Chart              Chart                `json:"chart"`
+	Suspended          bool                 `json:"suspended"`
+	Phase              v1alpha1.Phase       `json:"phase"`
+	Message            string               `json:"message,omitempty"`
+	Generation         int64                `json:"generation"`
+	ObservedGeneration int64                `json:"observedGeneration"`
+	Plan               *v1alpha1.Plan       `json:"plan,omitempty"`
+	Components         []v1alpha1.Component `json:"components"`
+	// Jobs are the last runs of the applied Jobs, by name.
+	Jobs             []v1alpha1.JobRun      `json:"jobs"`
+	LastAppliedChart *v1alpha1.AppliedChart `json:"lastAppliedChart,omitempty"`
+	Values           map[string]any         `json:"values"`
 	// Inputs are what the planned chart asks for, in document order; absent when it has no schema, or none that
 	// can be read.
 	Inputs []Input `json:"inputs,omitzero"`

@@ -75,6 +75,7 @@ func (a *app) showStatus(doc *apitype.AddonChart) {
 		}
 		t.print(a.out)
 	}
+	a.printJobs(doc.Jobs)
 	if doc.Plan != nil && doc.PlanCurrent() {
 		v := newPlanView(doc, nil, nil)
 		c := doc.Plan.Changes

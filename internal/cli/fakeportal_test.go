@@ -383,7 +383,7 @@ func (p *fakePortal) roll(one *fakeAddon) {
 	f := p.frames[min(one.frame, len(p.frames)-1)]
 	one.frame++
 	one.ObservedGeneration = one.Generation
-	one.Phase, one.Message, one.Components = f.Phase, f.Message, f.Components
+	one.Phase, one.Message, one.Components, one.Jobs = f.Phase, f.Message, f.Components, f.Jobs
 	one.Registered, one.RegistrationError = f.Registered, f.RegistrationError
 	one.LastAppliedChart = &v1alpha1.AppliedChart{Ref: one.Chart.Ref, Version: one.Chart.Version}
 }

@@ -111,6 +111,11 @@ func (f *follower) state() string {
 			parts = append(parts, c.Name+" "+componentText(c))
 		}
 	}
+	for _, j := range f.last.Jobs {
+		if j.State == v1alpha1.JobFailed || j.State == v1alpha1.JobRunning && j.Reason != "" {
+			parts = append(parts, "job "+j.Name+" "+jobText(j))
+		}
+	}
 	if len(parts) == 0 {
 		if f.last.Phase == v1alpha1.PhaseReady {
 			return "it runs, but is not registered"
@@ -155,6 +160,9 @@ func (g *progress) update(doc *apitype.AddonChart, generation int64) {
 				continue
 			}
 			rows = append(rows, row{c.Name, componentText(c)})
+		}
+		for _, j := range doc.Jobs {
+			rows = append(rows, row{"job " + j.Name, jobText(j)})
 		}
 	}
 	if g.p.live {

@@ -29,7 +29,7 @@ func (s *Server) chart(c *call, _ none) (apitype.AddonChart, error) {
 		Name: a.Name, Chart: wireChart(a.Spec.Chart), Suspended: a.Spec.Suspend,
 		Phase: a.Status.Phase, Message: a.Status.Message,
 		Generation: a.Generation, ObservedGeneration: a.Status.ObservedGeneration,
-		Plan: a.Status.Plan, Components: components(a.Status.Components), LastAppliedChart: a.Status.LastAppliedChart,
+		Plan: a.Status.Plan, Components: components(a.Status.Components), Jobs: jobs(a.Status.Jobs), LastAppliedChart: a.Status.LastAppliedChart,
 		Values: map[string]any{}, Inputs: chartInputs(a.Status.Plan), SecretKeys: secretKeys(a.Spec.ValuesFrom), SecretRefs: secretRefs(a.Spec.ValuesFrom),
 	}
 	if a.Spec.Values != nil {
@@ -61,6 +61,14 @@ func (s *Server) chart(c *call, _ none) (apitype.AddonChart, error) {
 func components(list []v1alpha1.Component) []v1alpha1.Component {
 	if list == nil {
 		return []v1alpha1.Component{}
+	}
+	return list
+}
+
+// jobs is a list that is never null.
+func jobs(list []v1alpha1.JobRun) []v1alpha1.JobRun {
+	if list == nil {
+		return []v1alpha1.JobRun{}
 	}
 	return list
 }

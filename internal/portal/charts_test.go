@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"zaentrum.io/zae/api/v1alpha1"
@@ -276,6 +277,7 @@ func TestGetTellsEverythingButTheSecrets(t *testing.T) {
 	a := b.operate("example", func(a *v1alpha1.ZaentrumAddon) {
 		running(a)
 		a.Status.Message = "all well"
+		a.Status.Jobs = []v1alpha1.JobRun{{Name: "example-migrate", State: v1alpha1.JobComplete, FinishTime: ptr.To(metav1.Now().Rfc3339Copy()), Deleted: true, Run: "1"}}
 	})
 	b.must(b.registry.Register(t.Context(), registry.Registration{
 		Source: registry.SourceChart, Manifest: &capability.Manifest{Service: "example"}, Place: capability.Place{ProxyURL: "http://example", Workload: "example"},
@@ -285,7 +287,7 @@ func TestGetTellsEverythingButTheSecrets(t *testing.T) {
 	b.answer(http.MethodGet, chartPath("example"), nil, http.StatusOK, &got)
 	want := apitype.AddonChart{
 		Name: "example", Chart: apitype.Chart{Ref: exampleRef, Version: "1.2.0"}, Suspended: true, Phase: v1alpha1.PhaseReady, Message: "all well",
-		Generation: 1, ObservedGeneration: 1, Plan: a.Status.Plan, Components: a.Status.Components, LastAppliedChart: a.Status.LastAppliedChart,
+		Generation: 1, ObservedGeneration: 1, Plan: a.Status.Plan, Components: a.Status.Components, Jobs: a.Status.Jobs, LastAppliedChart: a.Status.LastAppliedChart,
 		Values:     map[string]any{"worker": map[string]any{"big": float64(10737418240)}},
 		SecretKeys: []string{"a.first", "z.last"},
 		SecretRefs: map[string]apitype.SecretRef{
@@ -306,7 +308,7 @@ func TestGetOfAFreshAddonHasListsAndNoNulls(t *testing.T) {
 	b := newBench(t)
 	b.commit("example", v1alpha1.ZaentrumAddonSpec{Chart: exampleChart()})
 	raw := string(b.do(http.MethodGet, chartPath("example"), nil).body)
-	for _, want := range []string{`"components":[]`, `"values":{}`, `"secretKeys":[]`, `"secretRefs":{}`, `"phase":""`} {
+	for _, want := range []string{`"components":[]`, `"jobs":[]`, `"values":{}`, `"secretKeys":[]`, `"secretRefs":{}`, `"phase":""`} {
 		if !strings.Contains(raw, want) {
 			t.Errorf("no %s in %s", want, raw)
 		}
