@@ -145,7 +145,15 @@ func fullFacts(t testing.TB) Facts {
 // whatever the cluster then refuses is refused here, and nothing is refused as invalid that it accepts.
 func TestTheClusterAgreesOnWhatIsChanged(t *testing.T) {
 	j := newJudge(t)
-	full := fullFacts(t)
+	j.agreesOnChanges(fullFacts(t))
+	if *thorough {
+		j.agreesOnChanges(exampleFacts(t))
+	}
+}
+
+func (j *judge) agreesOnChanges(full Facts) {
+	t := j.t
+	t.Helper()
 	if found := Check(full); len(found) > 0 {
 		t.Fatalf("findings: %v", found)
 	}

@@ -86,7 +86,7 @@ func workloadIdentity(_ *scope, o *object) []hit {
 	var hits []hit
 	for _, marks := range o.marks() {
 		for _, k := range marks.keys() {
-			for _, cloud := range []string{"eks.amazonaws.com/", "iam.gke.io/", "azure.workload.identity/"} {
+			for _, cloud := range []string{"eks.amazonaws.com/", "iam.amazonaws.com/", "iam.gke.io/", "azure.workload.identity/", "aadpodidbinding", "pod-identity.alibabacloud.com/"} {
 				if strings.HasPrefix(k, cloud) {
 					hits = append(hits, marks.at(k).hit("asks for an identity in the cloud"))
 				}

@@ -7,34 +7,27 @@ import (
 
 // Rules about what other controllers would do for an object, which the guardrails never see.
 
-// instructions are the annotations and labels by which well-known controllers add to pods, copy what belongs to
-// others or bind existing volumes: the beginnings of their keys, and for which kinds.
+// instructions are the annotations and labels by which well-known controllers act for an object: the beginnings of
+// their keys, separated by spaces, and for which kinds.
 var instructions = []struct {
-	prefix string
-	kinds  []string
-	what   string
+	what     string
+	kinds    []string
+	prefixes string
 }{
-	{"sidecar.istio.io/", nil, "has containers and volumes added to pods"},
-	{"inject.istio.io/", nil, "has containers and volumes added to pods"},
-	{"proxy.istio.io/", nil, "has containers and volumes added to pods"},
-	{"config.linkerd.io/", nil, "has containers and volumes added to pods"},
-	{"linkerd.io/inject", nil, "has containers and volumes added to pods"},
-	{"vault.hashicorp.com/", nil, "has containers and volumes added to pods"},
-	{"consul.hashicorp.com/", nil, "has containers and volumes added to pods"},
-	{"instrumentation.opentelemetry.io/", nil, "has containers and volumes added to pods"},
-	{"k8s.v1.cni.cncf.io/", nil, "attaches pods to other networks"},
-	{"v1.multus-cni.io/", nil, "attaches pods to other networks"},
-	{"io.katacontainers.", nil, "configures the container runtime"},
-	{"io.kubernetes.cri-o.", nil, "configures the container runtime"},
-	{"reflector.v1.k8s.emberstack.com/", []string{kindSecret, kindConfigMap}, "has the content of other namespaces copied"},
-	{"replicator.v1.mittwald.de/", []string{kindSecret, kindConfigMap}, "has the content of other namespaces copied"},
-	{"argocd.argoproj.io/secret-type", []string{kindSecret}, "makes a Secret a deployment tool's credential"},
-	{"k8s.io/CloneRequest", []string{kindClaim}, "clones or binds an existing volume"},
-	{"k8s.io/CloneOf", []string{kindClaim}, "clones or binds an existing volume"},
-	{"pv.kubernetes.io/", []string{kindClaim}, "clones or binds an existing volume"},
-	{"volume.kubernetes.io/", []string{kindClaim}, "clones or binds an existing volume"},
-	{"volume.beta.kubernetes.io/", []string{kindClaim}, "clones or binds an existing volume"},
-	{"external-dns.alpha.kubernetes.io/", []string{kindService}, "publishes a name"},
+	{"has containers, volumes or variables added to pods", nil, "sidecar.istio.io/ inject.istio.io/ proxy.istio.io/ config.linkerd.io/ linkerd.io/inject " +
+		"kuma.io/ consul.hashicorp.com/ dapr.io/ vault.hashicorp.com/ vault.security.banzaicloud.io/ " +
+		"instrumentation.opentelemetry.io/ sidecar.opentelemetry.io/ sidecar.jaegertracing.io/ " +
+		"admission.datadoghq.com/ dynatrace.com/inject oneagent.dynatrace.com/"},
+	{"attaches pods to other networks, or gives them chosen addresses", nil, "k8s.v1.cni.cncf.io/ v1.multus-cni.io/ " +
+		"cni.projectcalico.org/ ovn.kubernetes.io/ k8s.ovn.org/ cni.cilium.io/"},
+	{"configures the container runtime", nil, "io.katacontainers. io.kubernetes.cri-o. io.kubernetes.cri. io.containers. run.oci. " +
+		"cdi.k8s.io/ devices.nri.io/ cdi-devices.nri.io/ mounts.nri.io/ hooks.nri.io/"},
+	{"has the content of other namespaces copied", []string{kindSecret, kindConfigMap}, "reflector.v1.k8s.emberstack.com/ replicator.v1.mittwald.de/"},
+	{"makes a Secret a deployment tool's credential", []string{kindSecret}, "argocd.argoproj.io/secret-type"},
+	{"clones or binds an existing volume", []string{kindClaim}, "k8s.io/CloneRequest k8s.io/CloneOf pv.kubernetes.io/ volume.kubernetes.io/ volume.beta.kubernetes.io/"},
+	{"publishes the Service", []string{kindService}, "external-dns.alpha.kubernetes.io/ tailscale.com/ getambassador.io/ " +
+		"service.cilium.io/ io.cilium/ mirror.linkerd.io/"},
+	{"has users sign in with the account", []string{kindServiceAccount}, "serviceaccounts.openshift.io/"},
 }
 
 // noInstructions refuses marks that make other controllers act. One that switches a controller off is fine.
@@ -42,19 +35,29 @@ func noInstructions(_ *scope, o *object) []hit {
 	var hits []hit
 	for _, marks := range o.marks() {
 		for _, k := range marks.keys() {
-			v := marks.at(k)
-			if v.is("false") || v.is("disabled") {
-				continue
-			}
-			for _, i := range instructions {
-				if strings.HasPrefix(k, i.prefix) && (i.kinds == nil || slices.Contains(i.kinds, o.id.Kind)) {
-					hits = append(hits, v.hit("%s, which the guardrails do not see", i.what))
-					break
+			if v := marks.at(k); !v.is("false") && !v.is("disabled") {
+				if what := instruction(o.id.Kind, k); what != "" {
+					hits = append(hits, v.hit("%s, which the guardrails do not see", what))
 				}
 			}
 		}
 	}
 	return append(hits, noOtherJobController(o)...)
+}
+
+// instruction is what somebody does for an object of this kind that has this mark; empty for nothing that is known.
+func instruction(kind, key string) string {
+	for _, i := range instructions {
+		if i.kinds != nil && !slices.Contains(i.kinds, kind) {
+			continue
+		}
+		for prefix := range strings.FieldsSeq(i.prefixes) {
+			if strings.HasPrefix(key, prefix) {
+				return i.what
+			}
+		}
+	}
+	return ""
 }
 
 // noOtherJobController is about the one field that does the same.

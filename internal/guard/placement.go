@@ -1,22 +1,44 @@
 package guard
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Rules about the nodes that pods may run on, and about the pods that they may choose.
 
 // noNodeName refuses every way to choose a node by its name: the field that passes the scheduler by, the label that
-// every node has, and the name itself. What leads away from a node is fine, and so is Exists, which is any.
+// every node has, those that drivers of volumes give it, and the name itself. What leads away from a node is fine, and
+// so is Exists, which is any.
 func noNodeName(_ *scope, o *object) []hit {
+	const what = "a node by its name not allowed"
 	pod := o.pod()
 	hits := filled("nodeName not allowed", pod.at("nodeName"))
-	hits = append(hits, filled("a node by its name not allowed", pod.at("nodeSelector", "kubernetes.io/hostname"))...)
+	selector := pod.at("nodeSelector")
+	for _, k := range selector.keys() {
+		if namesNode(k) {
+			hits = append(hits, filled(what, selector.at(k))...)
+		}
+	}
 	for _, e := range nodeRequirements(pod) {
-		key := e.at("key").text()
-		if (key == "kubernetes.io/hostname" || key == "metadata.name") && !leadsAway(e) && !e.at("operator").is("Exists") {
-			hits = append(hits, e.hit("a node by its name not allowed"))
+		if namesNode(e.at("key").text()) && !leadsAway(e) && !e.at("operator").is("Exists") {
+			hits = append(hits, e.hit(what))
 		}
 	}
 	return hits
+}
+
+// namesNode tells whether a label has another value on each node, or whether it is the field with the name.
+func namesNode(key string) bool {
+	if key == "metadata.name" {
+		return true
+	}
+	domain, name, _ := strings.Cut(key, "/")
+	switch name {
+	case "hostname", "node", "nodename", "node-name":
+		return domain != "node-role.kubernetes.io"
+	}
+	return false
 }
 
 // nodeRequirements are all requirements that a pod has on its node, those that it only prefers included.
@@ -41,12 +63,22 @@ func leadsAway(requirement value) bool {
 }
 
 // controlPlane tells whether a label or taint marks control-plane nodes: today's name, the one before it,
-// and those of distributions.
+// and those of distributions and installers.
 func controlPlane(key string) bool {
 	switch key {
 	case "node-role.kubernetes.io/control-plane", "node-role.kubernetes.io/master",
-		"node-role.kubernetes.io/controlplane", "node-role.kubernetes.io/etcd",
-		"CriticalAddonsOnly", "node.kubernetes.io/microk8s-controlplane":
+		"node-role.kubernetes.io/controlplane", "node-role.kubernetes.io/etcd", "node-role.kubernetes.io/api-server",
+		"CriticalAddonsOnly", "node.kubernetes.io/microk8s-controlplane", "node.kubernetes.io/exclude-from-external-load-balancers",
+		"kops.k8s.io/kops-controller-pki", "minikube.k8s.io/primary":
+		return true
+	}
+	return false
+}
+
+// worker tells whether a label marks the nodes that are not the control plane's.
+func worker(key string) bool {
+	switch key {
+	case "node-role.kubernetes.io/worker", "node-role.kubernetes.io/agent", "node-role.kubernetes.io/node", "node-role.kubernetes.io/compute":
 		return true
 	}
 	return false
@@ -76,22 +108,23 @@ func noControlPlane(_ *scope, o *object) []hit {
 	return hits
 }
 
-// towardsControlPlane judges one requirement on nodes. Only the operators known to lead away are fine.
+// towardsControlPlane judges one requirement on nodes. Only the operators known to lead away are fine; away from the
+// workers is towards it.
 func towardsControlPlane(requirement value) bool {
 	key := requirement.at("key").text()
+	role := slices.ContainsFunc(requirement.at("values").items(), func(v value) bool { return controlPlaneRole(key, v) })
 	if leadsAway(requirement) {
-		return false
+		return worker(key) || key == roleLabel && !role
 	}
-	if controlPlane(key) {
-		return true
-	}
-	return slices.ContainsFunc(requirement.at("values").items(), func(v value) bool { return controlPlaneRole(key, v) })
+	return role || controlPlane(key)
 }
 
 // controlPlaneRole is the form that some clusters use: one label whose value is the role.
 func controlPlaneRole(key string, v value) bool {
-	return key == "kubernetes.io/role" && (v.is("master") || v.is("control-plane"))
+	return key == roleLabel && (v.is("master") || v.is("control-plane"))
 }
+
+const roleLabel = "kubernetes.io/role"
 
 // noTolerateAll refuses tolerations without a key: they match every taint, or every taint of an effect.
 func noTolerateAll(_ *scope, o *object) []hit {

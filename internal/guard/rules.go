@@ -381,7 +381,7 @@ func Rules() []Rule {
 		{
 			ID: "workload-identity", Title: "no identity in a cloud", Level: Warn, Ours: true, Notice: true, Kinds: []string{kindServiceAccount, kindDeployment, kindJob}, object: workloadIdentity,
 			Why: "The cloud gives the pods rights that nothing in the cluster shows.",
-			Fix: "Remove the marks of eks.amazonaws.com, iam.gke.io and azure.workload.identity.",
+			Fix: "Remove the marks of the cloud, such as eks.amazonaws.com, iam.gke.io and azure.workload.identity.",
 		},
 		{
 			ID: "runtime-class", Title: "the usual runtime", Level: Warn, Ours: true, Notice: true, Kinds: pods, object: runtimeClass,

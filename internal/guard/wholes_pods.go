@@ -239,7 +239,7 @@ func sleeps(pod, c value) []hit {
 	var hits []hit
 	for _, when := range []string{"postStart", "preStop"} {
 		seconds := c.at("lifecycle", when, "sleep", "seconds")
-		if seconds.whole(0) > pod.at("terminationGracePeriodSeconds").whole(30) {
+		if seconds.raw != nil && seconds.whole(0) > pod.at("terminationGracePeriodSeconds").whole(30) {
 			hits = append(hits, seconds.hit("must be at most terminationGracePeriodSeconds, which is 30 by default"))
 		}
 	}
@@ -390,6 +390,9 @@ func spread(v value) []hit {
 func resources(v value) []hit {
 	var hits []hit
 	requests, limits := v.at("requests"), v.at("limits")
+	if claims := v.at("claims"); len(claims.items()) > 0 {
+		hits = append(hits, claims.hit("the pod has no claims of devices, which are not allowed"))
+	}
 	for _, list := range []value{limits, requests} {
 		for _, k := range list.keys() {
 			at := list.at(k)
