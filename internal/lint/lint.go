@@ -468,6 +468,7 @@ func (l *linter) finish() {
 			l.out.Ignored++
 			continue
 		}
+		one.Object, one.Path, one.Message = unmade(one.Object), unmade(one.Path), unmade(one.Message)
 		l.out.Findings = append(l.out.Findings, one)
 	}
 }

@@ -120,3 +120,16 @@ func TestWhatIsReadIsNoFinding(t *testing.T) {
 		})
 	}
 }
+
+// TestMadeUpNamesAreNotTold: a name that is made of an input has a made-up value in it.
+func TestMadeUpNamesAreNotTold(t *testing.T) {
+	t.Parallel()
+	report := check(t, newPool(t), lint.Source{Label: "tiny", Archive: withFiles(t, "tiny", map[string]string{
+		"values.schema.json": `{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object", "required": ["name"], "properties": {"name": {"type": "string", "minLength": 1}}}`,
+		"templates/x.yaml":   "apiVersion: v1\nkind: Secret\nmetadata:\n  name: x-{{ .Values.name }}\ntype: none\n",
+	})}, lint.Options{})
+	all := lines(report)
+	if sentinels.MatchString(all) || !strings.Contains(all, "Secret/x-…: metadata.name") {
+		t.Error(all)
+	}
+}

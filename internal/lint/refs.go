@@ -71,14 +71,14 @@ func (l *linter) written(name, otherwise string) string {
 
 // told is an object as findings about another one name it.
 func (l *linter) told(kind, name string) string {
-	if madeUp.MatchString(name) {
-		name = "…"
-	}
-	return kind + "/" + name
+	return kind + "/" + unmade(name)
 }
 
+// unmade is a text without values that were made up, which mean nothing to anybody.
+func unmade(text string) string { return madeUp.ReplaceAllString(text, "…") }
+
 // madeUp are values that were made up, wherever they are in a text and whatever their case.
-var madeUp = regexp.MustCompile(`(?i)zs[0-9a-f]{8,16}`)
+var madeUp = regexp.MustCompile(`(?i)zs[0-9a-f]{8,16}(?:qx)?`)
 
 // keyReferences looks for keys that a container's environment or a volume takes, and that are not there.
 func (c *referring) keyReferences() {

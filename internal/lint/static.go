@@ -270,7 +270,7 @@ func (s *subject) read() {
 	platform := platformKeys()
 	var first *read // of a value that somebody could be asked for
 	for _, r := range s.reads.list {
-		if len(r.path) == 0 || r.inner {
+		if len(r.path) == 0 || r.inner || strings.HasSuffix(r.file, "NOTES.txt") { // which is not rendered here
 			continue
 		}
 		dotted := strings.Join(r.path, ".")
