@@ -51,8 +51,9 @@ const (
 // newAccess is for an operator that watches one namespace or, when that is empty, all, and has its Lease, if any,
 // in its home.
 func newAccess(watched, home string, leads bool, log *slog.Logger, now func() time.Time) *access {
+	all := slices.DeleteFunc(needs(leads), func(n need) bool { return n.inside && watched == "" })
 	return &access{
-		watched: watched, home: home, needs: needs(leads), log: log, now: now,
+		watched: watched, home: home, needs: all, log: log, now: now,
 		lacking: map[apply.Right]lack{}, wake: make(chan struct{}, 1), blinded: make(chan struct{}),
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -21,10 +22,15 @@ func keepsValues(a *v1alpha1.ZaentrumAddon) bool {
 // holdFinalizer has the finalizer on the resource exactly while there are values to keep: without it, a
 // stopped operator would hold up the deletion of every addon. It tells whether it wrote.
 func (r *reconciler) holdFinalizer(ctx context.Context, a *v1alpha1.ZaentrumAddon) (bool, error) {
-	if keepsValues(a) == controllerutil.ContainsFinalizer(a, v1alpha1.FinalizerValues) {
+	keeps := keepsValues(a) && !r.ending.has()
+	if keeps == controllerutil.ContainsFinalizer(a, v1alpha1.FinalizerValues) {
 		return false, nil
 	}
-	if keepsValues(a) {
+	if keeps {
+		// A namespace on its way out gets no finalizer: who starts to work there may not have been told yet.
+		if leaving, err := r.leaving(ctx, a.Namespace); err != nil || leaving {
+			return false, err
+		}
 		// First, so that who sees the finalizer may delete the resource in any way: a deletion in the foreground
 		// takes what the addon owns at once.
 		if err := r.release(ctx, a, false); err != nil {
@@ -32,7 +38,7 @@ func (r *reconciler) holdFinalizer(ctx context.Context, a *v1alpha1.ZaentrumAddo
 		}
 	}
 	before := client.MergeFromWithOptions(a.DeepCopy(), client.MergeFromWithOptimisticLock{})
-	if keepsValues(a) {
+	if keeps {
 		controllerutil.AddFinalizer(a, v1alpha1.FinalizerValues)
 	} else {
 		controllerutil.RemoveFinalizer(a, v1alpha1.FinalizerValues)
@@ -73,18 +79,23 @@ func (r *reconciler) finalize(ctx context.Context, a *v1alpha1.ZaentrumAddon) er
 // worthKeeping is false when the namespace is terminating or no platform is left: then nobody could use
 // the values again, and holding on would only hold up the deletion.
 func (r *reconciler) worthKeeping(ctx context.Context, namespace string) (bool, error) {
-	var ns corev1.Namespace
-	if err := r.live.Get(ctx, client.ObjectKey{Name: namespace}, &ns); err != nil {
-		return false, client.IgnoreNotFound(err)
-	}
-	if ns.DeletionTimestamp != nil {
-		return false, nil
+	if leaving, err := r.leaving(ctx, namespace); err != nil || leaving {
+		return false, err
 	}
 	var platforms v1alpha1.ZaentrumList
 	if err := r.live.List(ctx, &platforms, client.InNamespace(namespace)); err != nil {
 		return false, err
 	}
 	return slices.ContainsFunc(platforms.Items, func(z v1alpha1.Zaentrum) bool { return z.DeletionTimestamp == nil }), nil
+}
+
+// leaving tells whether a namespace is being deleted, or gone.
+func (r *reconciler) leaving(ctx context.Context, namespace string) (bool, error) {
+	var ns corev1.Namespace
+	if err := r.live.Get(ctx, client.ObjectKey{Name: namespace}, &ns); err != nil {
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	}
+	return ns.DeletionTimestamp != nil, nil
 }
 
 // release takes the addon off the owners of the values Secrets to keep, the generated one included, and labels them

@@ -199,9 +199,9 @@ func object(gvk schema.GroupVersionKind) *unstructured.Unstructured {
 	return u
 }
 
-// setup has the manager work, from what its caches hold, with the rights that there are. It answers with what waits
-// for all that runs beside the manager.
-func setup(ctx context.Context, mgr ctrl.Manager, o Options) (wait func(), err error) {
+// setup has the manager work in a namespace, or in all, from what its caches hold, with the rights that there are. It
+// answers with what waits for all that runs beside the manager.
+func setup(ctx context.Context, mgr ctrl.Manager, o Options, namespace string) (wait func(), err error) {
 	sight, ok := mgr.GetCache().(*sight)
 	if !ok {
 		return nil, errors.New("the manager has other caches")
@@ -243,6 +243,9 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) (wait func(), err e
 		resync: o.Resync,
 		writes: newWrites(),
 	}
+	if r.ending, err = newEnding(mgr, namespace); err != nil {
+		return nil, err
+	}
 	addons := ctrl.NewControllerManagedBy(mgr).
 		Named("addon").
 		For(&v1alpha1.ZaentrumAddon{}, builder.WithPredicates(specOrMetadataChanged())).
@@ -252,6 +255,9 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options) (wait func(), err e
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers})
 	for _, gvk := range Kinds {
 		addons = addons.Watches(object(gvk), handler.EnqueueRequestsFromMapFunc(addonByLabel))
+	}
+	if r.ending != nil {
+		addons = addons.WatchesRawSource(r.ending.source())
 	}
 	if err := addons.Complete(r); err != nil {
 		return nil, err

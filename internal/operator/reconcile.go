@@ -43,6 +43,7 @@ type reconciler struct {
 	calm    calm
 	settled settled
 	fresh   fresh // generated values that nothing runs with yet
+	ending  *ending
 }
 
 // How soon to look again when nothing would wake the reconcile by itself.

@@ -20,6 +20,8 @@ type need struct {
 	fills bool
 	// spare: addons are kept without it.
 	spare bool
+	// inside: by an operator whose rights are the watched namespace's own, and go with it.
+	inside bool
 
 	what, without string // for people
 }
@@ -83,6 +85,8 @@ func needs(leads bool) []need {
 			without: "what keeps an addon from running is told by its Deployments and Jobs alone, and a Job that changes does not wait for the pods of the one before"},
 		need{resource: "namespaces", verb: "get", what: "whether the namespace is on its way out, before values are kept",
 			without: "addons that are removed with `keep-values` stay"},
+		need{resource: "namespaces", verb: "watch", inside: true, spare: true, what: "that the namespace is being deleted, before its Roles are; in the Role only",
+			without: "an addon with `keep-values` may hold up the deletion of its namespace for ever"},
 		need{group: "events.k8s.io", resource: "events", verb: "create", spare: true, what: "what happened to an addon", without: "no events"},
 	)
 	if !leads {

@@ -82,7 +82,7 @@ func newShard(o Options, namespace string) (*shard, error) {
 func (s *shard) run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	wait, err := setup(ctx, s.manager, s.options)
+	wait, err := setup(ctx, s.manager, s.options, s.namespace)
 	if err != nil {
 		return err
 	}

@@ -35,6 +35,23 @@ func (h *house) hadALook(addon string) {
 	}
 }
 
+// hadALookAt waits until an addon was reconciled: a hand's edit of what it wrote is gone.
+func (h *house) hadALookAt(name string) {
+	h.Helper()
+	edit := &corev1.ConfigMap{}
+	h.must(h.Get(h.Context(), h.key(name), edit))
+	edit.Labels[v1alpha1.LabelPartOf] = "edited"
+	h.must(h.Update(h.Context(), edit))
+	h.eventually(func() string {
+		now := &corev1.ConfigMap{}
+		h.must(h.Get(h.Context(), h.key(name), now))
+		if now.Labels[v1alpha1.LabelPartOf] == "edited" {
+			return name + " was not reconciled"
+		}
+		return ""
+	})
+}
+
 // later has the clock show a later time, and a look taken then.
 func (h *house) later(d time.Duration, addons ...string) {
 	h.Helper()
@@ -358,6 +375,33 @@ func TestKeepValuesLetsGoInATerminatingNamespace(t *testing.T) {
 			t.Errorf("%s is kept for nobody", name)
 		}
 	}
+}
+
+// When the namespace is deleted, no addon waits for its own deletion: by then the operator may have no rights any more.
+func TestTheFinalizerGoesAsSoonAsTheNamespaceIsDeleted(t *testing.T) {
+	h := newHouse(t)
+	h.create(h.example(), v1alpha1.PhaseInstalling)
+	h.chart("other", "1.0.0", configMap("other"))
+	h.create(h.addon("other", "other", "1.0.0"), v1alpha1.PhaseReady)
+	for _, name := range []string{"example", "other"} {
+		h.change(name, func(a *v1alpha1.ZaentrumAddon) {
+			metav1.SetMetaDataAnnotation(&a.ObjectMeta, v1alpha1.AnnotationKeepValues, "true")
+		})
+		h.finalizer(name, true)
+	}
+	// No namespace controller runs here: nothing is deleted but what the test deletes.
+	h.must(h.Delete(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.namespace}}))
+	for _, name := range []string{"example", "other"} {
+		h.finalizer(name, false)
+		if a := h.addonNow(name); a.DeletionTimestamp != nil || a.Annotations[v1alpha1.AnnotationKeepValues] != "true" {
+			t.Errorf("%s: %v", name, a.ObjectMeta)
+		}
+	}
+	// Nor is it set again, by this operator or one that starts now.
+	h.stop()
+	h.start()
+	h.hadALookAt("other")
+	h.finalizer("other", false)
 }
 
 // Every values Secret that is read is kept, of any name, also those that came with the last change; and those of what
