@@ -127,7 +127,8 @@ type linter struct {
 	chart *worker.Chart
 	space *space
 	rows  []row
-	base  int // the first row that renders
+	words map[string]bool // names that were looked for in the templates
+	base  int             // the first row that renders
 	// unmade is told when nothing renders, not even a file in ci/: no values could be made up.
 	unmade []Finding
 	all    int

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"text/template/parse"
 
+	"go.yaml.in/yaml/v3"
+
 	"zaentrum.io/zae/internal/chart"
 )
 
@@ -165,6 +167,7 @@ func eachText(n parse.Node, visit func(*parse.TextNode)) {
 type markedText struct {
 	text  string
 	lines [][]placedMark // by line, from 0
+	docs  []*yaml.Node   // once they were asked for
 }
 
 // placedMark is a mark in a rendered line, in front of the column, from 1.

@@ -230,7 +230,10 @@ func (l *linter) place(i int, texts map[string]*markedText) {
 
 // fieldOrigin is where a field of an object comes from, or the nearest one around it.
 func (l *linter) fieldOrigin(t *markedText, object, path string) (origin, bool) {
-	for _, doc := range documents(t.text) {
+	if t.docs == nil {
+		t.docs = documents(t.text)
+	}
+	for _, doc := range t.docs {
 		kind, name := child(doc, "kind"), child(child(doc, "metadata"), "name")
 		if kind == nil || clean(kind.Value+"/"+valueOf(name)) != object {
 			continue

@@ -58,15 +58,20 @@ func (l *linter) refers(rule string, severity Severity, o manifest.Object, at sp
 // written is a name as findings may say it: only when the chart's own files have it in so many words, since else it
 // is a value, or made of one. Otherwise it is what it is called instead.
 func (l *linter) written(name, otherwise string) string {
-	if name == "" {
+	known, asked := l.words[name]
+	if !asked {
+		for file, text := range l.text {
+			known = known || path.Base(file) == name || isTemplate(file) && strings.Contains(text, name)
+		}
+		if l.words == nil {
+			l.words = map[string]bool{}
+		}
+		l.words[name] = known
+	}
+	if name == "" || !known {
 		return otherwise
 	}
-	for file, text := range l.text {
-		if path.Base(file) == name || strings.Contains("/"+file, "/templates/") && strings.Contains(text, name) {
-			return name
-		}
-	}
-	return otherwise
+	return name
 }
 
 // told is an object as findings about another one name it.
