@@ -2,6 +2,8 @@ package lint
 
 import (
 	"fmt"
+	"path"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -17,10 +19,10 @@ type exception struct {
 }
 
 // exceptions marks what the chart's own list silences, and answers with what is wrong with the list.
-func exceptions(src Source, text map[string]string, f *found) []Finding {
-	raw, ok := src.Extra[ExceptionsFile]
+func (l *linter) exceptions() []Finding {
+	raw, ok := l.src.Extra[ExceptionsFile]
 	if !ok {
-		packed, there := text[ExceptionsFile]
+		packed, there := l.text[ExceptionsFile]
 		if !there {
 			return nil
 		}
@@ -29,13 +31,13 @@ func exceptions(src Source, text map[string]string, f *found) []Finding {
 	list, out := parseExceptions(raw)
 	for _, e := range list {
 		used := false
-		for _, one := range f.list {
+		for _, one := range l.f.list {
 			if one.Rule == e.rule && (e.file == "" || e.file == one.File || e.file == one.source) {
-				f.ignored[one.key()] = true
+				l.f.ignored[one.key()] = true
 				used = true
 			}
 		}
-		if !used {
+		if !used && l.wouldShow(e.rule) {
 			out = append(out, Finding{
 				Rule: "ignore-unused", File: ExceptionsFile, Line: e.at.line, Column: e.at.column, Path: e.rule,
 				Message: fmt.Sprintf("the entry for %s (line %d) ignores nothing", e.rule, e.at.line),
@@ -43,6 +45,17 @@ func exceptions(src Source, text map[string]string, f *found) []Finding {
 		}
 	}
 	return out
+}
+
+// againstRules are those of which only the version before shows anything.
+var againstRules = []string{"input-removed", "version-not-raised", "input-newly-required", "immutable-field", "claim-deleted"}
+
+// wouldShow tells whether a rule would have been told of if the chart breaks it: all was rendered, and compared.
+func (l *linter) wouldShow(rule string) bool {
+	if slices.Contains(againstRules, rule) && l.before == nil {
+		return false
+	}
+	return l.rendered && l.more == 0 && l.over == 0
 }
 
 // parseExceptions reads the list strictly. Entries that are not valid silence nothing.
@@ -107,6 +120,9 @@ func parseException(n *yaml.Node, bad func(*yaml.Node, string, string, ...any)) 
 			continue
 		}
 		*to = value.Value
+	}
+	if e.file != "" {
+		e.file = path.Clean(e.file)
 	}
 	rule, known := RuleByID(e.rule)
 	switch {

@@ -129,6 +129,8 @@ type linter struct {
 	rows  []row
 	words map[string]bool // names that were looked for in the templates
 	base  int             // the first row that renders
+	// rendered tells that there is one.
+	rendered bool
 	// unmade is told when nothing renders, not even a file in ci/: no values could be made up.
 	unmade []Finding
 	all    int
@@ -262,7 +264,7 @@ func (l *linter) render(ctx context.Context) error {
 			return err
 		}
 		if base == nil {
-			base, baseGiven, l.base = result, g, i
+			base, baseGiven, l.base, l.rendered = result, g, i, true
 		}
 	}
 	if base == nil {
@@ -461,7 +463,7 @@ func (l *linter) finish() {
 	if l.space != nil {
 		l.out.Space = spaceText(l.out.Renders, len(l.rows), l.skip, l.more)
 	}
-	for _, one := range exceptions(l.src, l.text, l.f) {
+	for _, one := range l.exceptions() {
 		l.f.add(one, static)
 	}
 	for _, one := range l.f.sorted(l.space, l.rows) {

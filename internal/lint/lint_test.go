@@ -323,3 +323,31 @@ func TestReportsInJSONAreDocuments(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 }
+
+// TestAnExceptionIsNeededUntilAllWasLookedAt: what was not rendered, or not compared, may need it.
+func TestAnExceptionIsNeededUntilAllWasLookedAt(t *testing.T) {
+	t.Parallel()
+	pool := newPool(t)
+	const entry = "ignore:\n- {rule: hook, reason: x}\n- {rule: input-removed, file: ./values.schema.json, reason: x}\n"
+	unused := func(src lint.Source, o lint.Options) string {
+		src.Extra = map[string][]byte{lint.ExceptionsFile: []byte(entry)}
+		var out []string
+		for _, f := range check(t, pool, src, o).Findings {
+			if f.Rule == "ignore-unused" {
+				out = append(out, f.Path)
+			}
+		}
+		return strings.Join(out, " ")
+	}
+	upgrade, before := sourceOf(t, examples+"lint/upgrade/2.0.0"), sourceOf(t, examples+"lint/upgrade/1.0.0").Archive
+	for want, got := range map[string]string{
+		"hook":               unused(upgrade, lint.Options{Against: before}),
+		"hook and no other":  unused(upgrade, lint.Options{}) + " and no other",
+		"":                   unused(upgrade, lint.Options{MaxRenders: 1}),
+		"nothing is told of": unused(sourceOf(t, examples+"lint/unreadable"), lint.Options{}) + "nothing is told of",
+	} {
+		if got != want {
+			t.Errorf("%q, not %q", got, want)
+		}
+	}
+}
