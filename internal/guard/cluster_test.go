@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"zaentrum.io/zae/api/v1alpha1"
 	"zaentrum.io/zae/internal/apply"
 	"zaentrum.io/zae/internal/clustertest"
 	"zaentrum.io/zae/internal/manifest"
@@ -46,7 +47,8 @@ func newJudge(t *testing.T) *judge {
 func (j *judge) refuses(ctx context.Context, o manifest.Object) (string, error) {
 	marks := apply.Marks{
 		Owner:          apply.Owner{APIVersion: "zaentrum.io/v1alpha1", Kind: "ZaentrumAddon", Namespace: j.namespace, Name: "app", UID: "u"},
-		ComponentLabel: "zaentrum.io/component",
+		Labels:         map[string]string{v1alpha1.LabelAddon: "app"},
+		ComponentLabel: v1alpha1.LabelComponent, PodLabel: v1alpha1.LabelAddon,
 	}
 	u := apply.Decorate(manifest.Set{o}, marks)[0].Unstructured()
 	err := j.client.Patch(ctx, u, client.Apply, client.DryRunAll, client.FieldOwner("guard"), client.ForceOwnership) //nolint:staticcheck // the objects are trees

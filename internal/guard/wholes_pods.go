@@ -31,8 +31,8 @@ func deploymentSpec(v value) []hit {
 	return hits
 }
 
-// fitsTemplate holds a Deployment's selector against the labels of its own pods, with the one that the operator
-// adds to them.
+// fitsTemplate holds a Deployment's selector against the labels of its own pods, with those that the operator adds to
+// them, whatever their values will be.
 func fitsTemplate(selector, template value) []hit {
 	if selector.raw == nil {
 		return nil // told as missing
@@ -45,8 +45,10 @@ func fitsTemplate(selector, template value) []hit {
 		return nil // told where it is wrong
 	}
 	of := texted(template)
-	if component := selector.at("matchLabels", v1alpha1.LabelComponent).text(); component != "" {
-		of[v1alpha1.LabelComponent] = component
+	for _, k := range []string{v1alpha1.LabelComponent, v1alpha1.LabelAddon} {
+		if mark := selector.at("matchLabels", k).text(); mark != "" {
+			of[k] = mark
+		}
 	}
 	if !want.Matches(labels.Set(of)) {
 		return []hit{selector.hit("does not fit the labels of the pod template")}
