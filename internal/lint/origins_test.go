@@ -2,6 +2,7 @@ package lint_test
 
 import (
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -71,8 +72,9 @@ func TestFindingsAreAtTheLinesOfTemplates(t *testing.T) {
 			"values.schema.json": `{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object", "required": ["token"], "properties": {"token": {"type": "string", "minLength": 1, "writeOnly": true}}}`,
 			"templates/s.yaml":   "apiVersion: v1\nkind: Secret\nmetadata:\n  name: s\ndata:\n  a: YQ==\n  token: {{ .Values.token | quote }} # HERE\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: s}\ndata:\n  token: x\n",
 		}},
-		"of no object":        {"render-fails", map[string]string{"templates/s.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: s\n---\n{{ if true }}\n- a # HERE\n{{ end }}\n"}},
-		"with Windows' lines": {"no-host-network", map[string]string{"templates/job.yaml": strings.ReplaceAll(job("      hostNetwork: true # HERE\n"), "\n", "\r\n")}},
+		"of an error that is rendered": {"render-fails", map[string]string{"templates/s.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: s\ndata:\n  a: {{ \"%\" | b64dec | quote }} # HERE\n"}},
+		"of no object":                 {"render-fails", map[string]string{"templates/s.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: s\n---\n{{ if true }}\n- a # HERE\n{{ end }}\n"}},
+		"with Windows' lines":          {"no-host-network", map[string]string{"templates/job.yaml": strings.ReplaceAll(job("      hostNetwork: true # HERE\n"), "\n", "\r\n")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -133,5 +135,24 @@ func TestFilesAreNamedAsTheyLie(t *testing.T) {
 	want := []string{"charts/folder/templates/job.yaml:9:7 Job/first", "charts/packed-1.0.0.tgz:0:0 Job/packed"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q in\n%s", got, lines(report))
+	}
+}
+
+// TestFindingsHaveAPlace: line and column are known, but for what is no longer there, or is a file as a whole.
+func TestFindingsHaveAPlace(t *testing.T) {
+	t.Parallel()
+	without := map[string]bool{"claim-deleted": true, "input-removed": true, "helm-lint": true}
+	for _, name := range []string{"faulty.txt", "against.txt", "back.txt"} {
+		text, err := os.ReadFile("testdata/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			place, rest, _ := strings.Cut(line, " ")
+			words := strings.Fields(rest)
+			if !strings.HasPrefix(line, "#") && (strings.HasSuffix(place, ":0:0") || strings.HasSuffix(place, ":0")) && len(words) > 1 && !without[words[1]] {
+				t.Errorf("%s: %s", name, line)
+			}
+		}
 	}
 }

@@ -90,8 +90,10 @@ func (l *linter) problem(text string) Finding {
 	one := Finding{Rule: "render-fails", Message: text}
 	m := templateError.FindStringSubmatch(text)
 	if m == nil {
-		if file, _, ok := strings.Cut(text, ": "); ok && l.text[file] != "" {
+		if file, _, ok := strings.Cut(text, ": "); ok && l.text[l.realFile(file)] != "" {
 			one.File = file
+			at := l.calledAt(file, text)
+			one.Line, one.Column = at.line, at.column
 		}
 		return one
 	}
@@ -106,6 +108,23 @@ func (l *linter) problem(text string) Finding {
 		one.Message += fmt.Sprintf(":%d", one.Column)
 	}
 	return one
+}
+
+// swallowedBy are the functions that answer with an error's text, as the renderer names them.
+var swallowedBy = regexp.MustCompile(`: an error of ([A-Za-z0-9]+)(?:(?:, | or )([A-Za-z0-9]+))?(?: or ([A-Za-z0-9]+))? was rendered`)
+
+// calledAt is where a template calls the one function that an error was rendered by, if it does so once.
+func (l *linter) calledAt(file, text string) position {
+	m := swallowedBy.FindStringSubmatch(text)
+	if m == nil {
+		return position{}
+	}
+	body := l.text[l.realFile(file)]
+	call := regexp.MustCompile(`\b(?:` + strings.Join(slices.DeleteFunc(m[1:], func(s string) bool { return s == "" }), "|") + `)\b`)
+	if found := call.FindAllStringIndex(body, 2); len(found) == 1 {
+		return positionAt(body, found[0][0])
+	}
+	return position{}
 }
 
 // runeColumn is the column, in characters from 1, of a byte of a line.
