@@ -30,7 +30,7 @@ func labelled(t *testing.T, b *bench, config *rest.Config) cache.Cache {
 	c, err := cache.New(config, cache.Options{
 		DefaultNamespaces:    map[string]cache.Config{b.owner.Namespace: {}},
 		DefaultLabelSelector: labels.NewSelector().Add(*has),
-		DefaultTransform:     apply.Compact,
+		DefaultTransform:     apply.Compact(v1alpha1.ReservedPrefix),
 	})
 	if err != nil {
 		t.Fatal(err)

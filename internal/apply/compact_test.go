@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"os"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -38,7 +39,7 @@ func liveObjects(tb testing.TB) []*unstructured.Unstructured {
 
 func compacted(tb testing.TB, u *unstructured.Unstructured) *unstructured.Unstructured {
 	tb.Helper()
-	o, err := Compact(u)
+	o, err := Compact(v1alpha1.ReservedPrefix)(u)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -48,10 +49,20 @@ func compacted(tb testing.TB, u *unstructured.Unstructured) *unstructured.Unstru
 // TestCompactLosesNothingThatIsRead holds what a Cluster reads of an object against what it reads of it compacted.
 func TestCompactLosesNothingThatIsRead(t *testing.T) {
 	c := &Cluster{FieldManager: v1alpha1.FieldManager, OwnerLabel: v1alpha1.LabelAddon, PruneLabels: map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy}}
-	managers := 0
+	managers, secrets := 0, 0
 	for _, u := range liveObjects(t) {
 		u.SetAnnotations(map[string]string{lastApplied: "c4n4ry", v1alpha1.AnnotationApplied: "digest"})
 		small := compacted(t, u.DeepCopy())
+		if isSecret(u.Object) {
+			secrets++
+			reserved := strings.HasPrefix(u.GetName(), v1alpha1.ReservedPrefix)
+			if whole := cmp.Equal(u.Object["data"], small.Object["data"]); whole != reserved {
+				t.Errorf("Secret %s: has its data: %t", u.GetName(), whole)
+			}
+			if !sameData(u.Object, small.Object) || !sameData(small.Object, u.Object) {
+				t.Errorf("Secret %s: has other data", u.GetName())
+			}
+		}
 		if diff := cmp.Diff(entries(u), entries(small), cmp.AllowUnexported(entry{})); diff != "" {
 			t.Errorf("%s %s: %s", u.GetKind(), u.GetName(), diff)
 		}
@@ -76,13 +87,13 @@ func TestCompactLosesNothingThatIsRead(t *testing.T) {
 		}
 		small.DeepCopy() // panics for what cannot be in a tree
 	}
-	if managers < 12 {
-		t.Errorf("only %d entries were looked at", managers)
+	if managers < 12 || secrets != 3 {
+		t.Errorf("only %d entries and %d Secrets were looked at", managers, secrets)
 	}
 	for _, odd := range []any{nil, "x", &unstructured.Unstructured{}, &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{
 		"managedFields": []any{"x", map[string]any{}, map[string]any{"fieldsV1": int64(1)}, nil}, "annotations": "x",
 	}}}} {
-		if _, err := Compact(odd); err != nil {
+		if _, err := Compact("")(odd); err != nil {
 			t.Errorf("%v: %v", odd, err)
 		}
 		if u, ok := odd.(*unstructured.Unstructured); ok {
@@ -91,6 +102,44 @@ func TestCompactLosesNothingThatIsRead(t *testing.T) {
 					t.Errorf("%v: has a set", e)
 				}
 			}
+		}
+	}
+}
+
+// TestDigestsTellWhatDiffers compares a Secret as it is with one whose data are digests.
+func TestDigestsTellWhatDiffers(t *testing.T) {
+	secret := func(data map[string]any) map[string]any {
+		tree := map[string]any{"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "env"}}
+		if data != nil {
+			tree["data"] = data
+		}
+		return tree
+	}
+	live := compacted(t, &unstructured.Unstructured{Object: secret(map[string]any{"same": "YQ==", "changed": "YQ==", "removed": "", "theirs": "eA=="})})
+	next := secret(map[string]any{"same": "YQ==", "changed": "Yg==", "added": "YQ==", "theirs": "eA=="})
+	if diff := cmp.Diff([]string{"data.added", "data.changed", "data.removed"}, changedFields(live.Object, next)); diff != "" {
+		t.Error(diff)
+	}
+	for _, tc := range []struct {
+		want map[string]any
+		same bool
+	}{
+		{nil, true},
+		{map[string]any{"same": "YQ=="}, true},
+		{map[string]any{"same": "YQ==", "removed": ""}, true},
+		{map[string]any{"same": "Yg=="}, false},
+		{map[string]any{"missing": "YQ=="}, false},
+		{map[string]any{"same": "no base64"}, false},
+		{map[string]any{"same": int64(1)}, false},
+		{map[string]any{"same": nil}, false},
+	} {
+		if got := sameData(secret(tc.want), live.Object); got != tc.same {
+			t.Errorf("%v: the same: %t", tc.want, got)
+		}
+	}
+	for _, value := range asMap(live.Object["data"]) {
+		if text, ok := value.(string); !ok || !strings.HasPrefix(text, digestMark) {
+			t.Errorf("%v: is kept", value)
 		}
 	}
 }

@@ -27,6 +27,12 @@ func changedFields(live, next map[string]any) []string {
 		case "apiVersion", "kind", "status":
 		case "metadata":
 			d.metadata(asMap(live[key]), asMap(next[key]))
+		case "data":
+			a, b := live[key], next[key]
+			if isSecret(live) && isSecret(next) {
+				a, b = digests(live), digests(next)
+			}
+			d.compare(key, key, a, b)
 		default:
 			d.compare(key, key, live[key], next[key])
 		}

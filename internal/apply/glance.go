@@ -143,7 +143,7 @@ func (c *Cluster) sum(u *unstructured.Unstructured) [sha256.Size]byte {
 		}
 	}
 	if isSecret(u.Object) {
-		said.Data = u.Object["data"]
+		said.Data = digests(u.Object)
 	}
 	text, err := json.Marshal(said) // maps are written in key order
 	if err != nil {

@@ -199,7 +199,7 @@ func (c compacting) List(ctx context.Context, list client.ObjectList, opts ...cl
 	}
 	items := list.(*unstructured.UnstructuredList).Items
 	for i := range items {
-		if _, err := apply.Compact(&items[i]); err != nil {
+		if _, err := apply.Compact(v1alpha1.ReservedPrefix)(&items[i]); err != nil {
 			return err
 		}
 	}

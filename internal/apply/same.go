@@ -1,8 +1,7 @@
 package apply
 
 import (
-	"bytes"
-	"encoding/base64"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/managedfields"
@@ -35,30 +34,16 @@ func (c *Cluster) same(want manifest.Object, live *unstructured.Unstructured) bo
 	return err == nil && fields.Equals(mine)
 }
 
-// sameData compares the bytes behind the keys of want; keys that others added are theirs.
+// sameData compares the bytes behind the keys of want, or their digests; keys that others added are theirs.
 func sameData(want, live map[string]any) bool {
-	data, _ := want["data"].(map[string]any)
-	have, _ := live["data"].(map[string]any)
-	for k, v := range data {
-		w, ok := decoded(v)
-		if !ok {
-			return false
-		}
-		h, ok := decoded(have[k])
-		if !ok || !bytes.Equal(w, h) {
+	have := asMap(digests(live))
+	for key, value := range asMap(digests(want)) {
+		text, _ := value.(string)
+		if !strings.HasPrefix(text, digestMark) || have[key] != value {
 			return false
 		}
 	}
 	return true
-}
-
-func decoded(v any) ([]byte, bool) {
-	s, ok := v.(string)
-	if !ok {
-		return nil, false
-	}
-	b, err := base64.StdEncoding.DecodeString(s)
-	return b, err == nil
 }
 
 // ownedFields is the set of fields that a manager's applies hold, in the version of the API it applied them

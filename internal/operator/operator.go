@@ -158,7 +158,7 @@ func cacheOptions(namespace string) cache.Options {
 	selector := labels.NewSelector().Add(*belongs)
 	o := cache.Options{ByObject: map[client.Object]cache.ByObject{}, DefaultTransform: lean}
 	for _, gvk := range Kinds {
-		o.ByObject[object(gvk)] = cache.ByObject{Label: selector, Transform: apply.Compact}
+		o.ByObject[object(gvk)] = cache.ByObject{Label: selector, Transform: apply.Compact(v1alpha1.ReservedPrefix)}
 	}
 	if namespace != "" {
 		// By this selector the requests are for the namespace alone.
