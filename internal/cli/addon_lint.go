@@ -54,9 +54,10 @@ gets out, what an upgrade would break.
 ` + chartHelp + `
 
 Values are made up from the schema: what must be given, each member of an enum, both booleans, the
-bounds of numbers, each optional input given, then pairs of them; and each ci/*values.yaml. Advice is
-silenced, with a reason, in .zaelint.yaml of the chart's directory; guardrails that refuse are not.
-The operator's limits on time and memory of a chart hold here too.
+bounds of numbers, each type and alternative, each optional input given, then pairs of them; each
+ci/*values.yaml; and texts and numbers that few templates expect. Advice is silenced, with a reason,
+in .zaelint.yaml of the chart's directory; guardrails that refuse are not. The operator's limits on
+time and memory of a chart hold here too.
 
 Exit status: 0 no errors; 1 errors, or warnings with --strict; 2 wrong usage.`,
 		Example: `  zae addon lint ./charts/example --against oci://ghcr.io/example/charts/example:1.2.0

@@ -14,6 +14,7 @@ import (
 	"zaentrum.io/zae/internal/fault"
 	"zaentrum.io/zae/internal/inputs"
 	"zaentrum.io/zae/internal/manifest"
+	"zaentrum.io/zae/internal/render"
 	"zaentrum.io/zae/internal/values"
 	"zaentrum.io/zae/internal/worker"
 )
@@ -36,7 +37,7 @@ func (l *linter) versionBefore(ctx context.Context) (*space, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the version before: %w", err)
 	}
-	return newSpace(schema, before.Schema, loaded.Defaults, loaded.Subcharts), nil
+	return newSpace(schema, loaded, readsOf(render.Sources(loaded)).forms()), nil
 }
 
 // raised compares the versions of charts that differ.

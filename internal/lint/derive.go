@@ -12,7 +12,7 @@ import (
 // maxDerived bounds the renders that only look for what changes with a secret, and maxNews what is remembered for it.
 const (
 	maxDerived = 24
-	maxNews   = 200_000
+	maxNews    = 200_000
 )
 
 // otherwise renders a set of values once more with other secrets, if something is rendered with them that no set before

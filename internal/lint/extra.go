@@ -12,7 +12,7 @@ import (
 	"zaentrum.io/zae/internal/worker"
 )
 
-// extra renders what must be given once more: with awkward secrets, for another platform, and as another version.
+// extra renders what must be given once more: for another platform, and as another version.
 func (l *linter) extra(ctx context.Context, base *worker.Result, g given, platform map[string]any) error {
 	// The row that rendered may not be the first: the same one is taken again.
 	again := func(a *chart.Archive, g given, platform map[string]any, number int) (manifest.Set, error) {
@@ -21,9 +21,6 @@ func (l *linter) extra(ctx context.Context, base *worker.Result, g given, platfo
 			return nil, err
 		}
 		return result.Objects, nil
-	}
-	if err := l.awkward(ctx, base, g, platform); err != nil {
-		return err
 	}
 	set, err := again(l.src.Archive, g, otherPlatform(), elsewhere)
 	if err != nil {

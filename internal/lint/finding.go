@@ -33,6 +33,8 @@ type Finding struct {
 	// something else.
 	given *given
 	field string
+	// render is the one, from 1, that shows the place of what shows in all of them; 0 is the first that succeeds.
+	render int
 }
 
 // key is what makes two findings one.

@@ -29,6 +29,22 @@ func fixes() map[string][]step {
 	)
 	one := func(file, from, to string) step { return step{{file, from, to}} }
 	return map[string][]step{
+		"any-text": {
+			one(schema, `"contentEncoding": "base64"`, `"pattern": "^[A-Za-z0-9+/]+={0,2}$"`),
+			{
+				{schema, `"extra": { "type": "string" }`, `"extra": { "type": "object", "properties": { "a": { "type": "string" } } }`},
+				{given, `extra: "a: b"`, "extra: {a: b}"},
+				{settings, "(.Values.extra | fromYaml).a", ".Values.extra.a"},
+			},
+			{
+				{schema, `"workers": { "type": "string" }`, `"workers": { "type": "integer", "minimum": 1, "maximum": 9 }`},
+				{given, `workers: "1"`, "workers: 1"},
+				{settings, "atoi .Values.workers", "int .Values.workers"},
+			},
+			one(schema, `"release": { "type": "string" }`, `"release": { "type": "string", "format": "semver" }`),
+			one(schema, `"region": { "type": "string" }`, `"region": { "type": "string", "pattern": "^[A-Za-z0-9-]+$" }`),
+			one(schema, `"tag": { "type": "string" }`, `"tag": { "type": "string", "minLength": 1 }`),
+		},
 		"asks-for-more": {one(schema, `"properties": {
     "address": { "type": "string" }`, `"required": ["address"],
   "properties": {
@@ -92,6 +108,12 @@ func fixes() map[string][]step {
 			one(schema, `{ "$ref": "#/definitions/text", "writeOnly": true }`, `{ "allOf": [{ "$ref": "#/definitions/text" }], "writeOnly": true }`),
 			one(schema, `, "x-zaentrum-generate": "random-hex-32"`, ""),
 		},
+		"misprinted": {
+			one(settings, "$copy.limit", "$copy.limit | int64"),
+			one(settings, ".Values.size | float64", ".Values.size | int64"),
+			one(settings, ".Values.labels | quote", ".Values.labels | toJson | quote"),
+			one(settings, `printf "%d"`, `printf "%v"`),
+		},
 		"missing-key": {
 			one(primary, "key: database-uri", "key: database-url"),
 			one(primary, "key: cache-url\n", "key: cache-url\n                  optional: true\n"),
@@ -143,6 +165,14 @@ func fixes() map[string][]step {
 				{"templates/worker.yaml", "      labels:\n        app: other-port\n", "      labels:\n        app: other-port-worker\n"},
 			},
 		},
+		"plain-text": {
+			one(settings, "{{ .Values.title }}", "{{ .Values.title | quote }}"),
+			one(settings, "{{ .Values.colour }}", "{{ .Values.colour | quote }}"),
+			one(settings, `"{{ .Values.motto }}"`, "{{ .Values.motto | quote }}"),
+			one(settings, "{{ .Values.mirror }}/files", `{{ printf "%s/files" .Values.mirror | quote }}`),
+			one(settings, "{{ .Values.notes }}", "{{ .Values.notes | quote }}"),
+			one(primary, "- {{ . }}", "- {{ . | quote }}"),
+		},
 		"pull-secret": {{
 			{secret, "type: Opaque", "type: kubernetes.io/dockerconfigjson"},
 			{secret, "{{ .Values.registry | quote }}", `{{ dict "auths" (dict "registry.example.org" (dict "username" "puller" "password" .Values.registry)) | toJson | quote }}`},
@@ -158,12 +188,17 @@ func fixes() map[string][]step {
 			one("ci/old-values.yaml", "level: middle", "level: low\n  token: something"),
 			one("ci/old-values.yaml", "size: 9", "size: 4"),
 		},
-		"remote-schema":          {one(schema, `{ "$ref": "https://schemas.example.org/a.json" }`, `{ "type": "string" }`)},
-		"schemaless":             {one(schema, "", `{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object", "properties": {"level": {"type": "string"}}}`)},
-		"secret-default":         {one(given, "password: changeit\n", ""), one(given, "", "")},
-		"telling":                {one(settings, "  START: {{ .Values.token | trunc 6 | quote }}\n", "  START: here\n")},
-		"told-once":              {one(settings, "  finalizers: [\"example.org/x\"]\n", ""), one(settings, "a: b", `"a: b"`)},
-		"two-defaults":           {one(given, "size: 1\n", "size: 2\n"), one(given, "size: 2\n", "size: 2\nlevel: info\n")},
+		"remote-schema":  {one(schema, `{ "$ref": "https://schemas.example.org/a.json" }`, `{ "type": "string" }`)},
+		"schemaless":     {one(schema, "", `{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object", "properties": {"level": {"type": "string"}}}`)},
+		"secret-default": {one(given, "password: changeit\n", ""), one(given, "", "")},
+		"telling":        {one(settings, "  START: {{ .Values.token | trunc 6 | quote }}\n", "  START: here\n")},
+		"told-once":      {one(settings, "  finalizers: [\"example.org/x\"]\n", ""), one(settings, "a: b", `"a: b"`)},
+		"two-defaults":   {one(given, "size: 1\n", "size: 2\n"), one(given, "size: 2\n", "size: 2\nlevel: info\n")},
+		"unbounded": {
+			one(schema, `"port": { "type": "integer" }`, `"port": { "type": "integer", "minimum": 1, "maximum": 65535 }`),
+			one(schema, `"grace": { "type": "integer", "minimum": 0 }`, `"grace": { "type": "integer", "minimum": 0, "maximum": 3600 }`),
+			one(schema, `"shards": { "type": "integer", "minimum": 1 }`, `"shards": { "type": "integer", "minimum": 1, "maximum": 16 }`),
+		},
 		"undeclared-default":     {one(schema, `"known":`, `"tuning": { "type": "object", "properties": { "depth": { "type": "integer" } } }, "known":`)},
 		"undeclared-value":       {one(settings, "worker.lev"+"le |", "worker.level |")},
 		"under_scored":           {one("Chart.yaml", "name: under_scored", "name: under-scored")},

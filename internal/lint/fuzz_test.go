@@ -3,6 +3,7 @@ package lint
 import (
 	"testing"
 
+	"zaentrum.io/zae/internal/chart"
 	"zaentrum.io/zae/internal/inputs"
 	"zaentrum.io/zae/internal/render"
 )
@@ -43,7 +44,7 @@ func FuzzSpaces(f *testing.F) {
 		if err != nil {
 			return
 		}
-		s := newSpace(schema, []byte(text), map[string]any{"a": int64(1)}, nil)
+		s := newSpace(schema, &chart.Chart{Schema: []byte(text), Defaults: map[string]any{"a": int64(1)}}, nil)
 		rows, more := s.rows(30)
 		if len(rows) == 0 || len(rows) > 30 || more < 0 {
 			t.Fatalf("%d rows, %d more", len(rows), more)

@@ -55,7 +55,7 @@ func (l *linter) wouldShow(rule string) bool {
 	if slices.Contains(againstRules, rule) && l.before == nil {
 		return false
 	}
-	return l.rendered && l.more == 0 && l.over == 0
+	return l.rendered && l.more == 0 && l.over == 0 && l.probedAll
 }
 
 // parseExceptions reads the list strictly. Entries that are not valid silence nothing.

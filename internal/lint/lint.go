@@ -92,7 +92,7 @@ func Check(ctx context.Context, src Source, o Options) (*Report, error) {
 		o.MaxRenders = DefaultMaxRenders
 	}
 	out := &Report{Source: src.Label, Dir: src.Dir, Tracked: src.Tracked, Findings: []Finding{}}
-	l := &linter{o: o, src: src, out: out, f: newFound(), shown: map[uint64]bool{}}
+	l := &linter{o: o, src: src, out: out, f: newFound(), shown: map[uint64]bool{}, fields: map[uint64]bool{}, probed: map[string]bool{}}
 	if err := l.run(ctx); err != nil {
 		return nil, err
 	}
@@ -141,6 +141,11 @@ type linter struct {
 	coming      int             // sets of values that are still to be rendered
 	shown       map[uint64]bool // of what was rendered so far
 	derivations int             // renders that only look for what changes with a secret
+	fields      map[uint64]bool // that were rendered so far
+	views       []view          // sets of values that together render them
+	viewed      int             // fields of all views
+	probed      map[string]bool // inputs of which it was told that templates do not take them
+	probedAll   bool            // each field was in a set of values that was probed
 
 	before *space // of the version before; nil for none
 }
@@ -201,7 +206,7 @@ func (l *linter) run(ctx context.Context) error {
 		l.guard(nil, true, static, platformKeys())
 		return nil
 	}
-	l.space = newSpace(s.schema, l.chart.Schema, loaded.Defaults, loaded.Subcharts)
+	l.space = newSpace(s.schema, loaded, s.reads.forms())
 	l.space.stopped = func() bool { return ctx.Err() != nil }
 	if l.o.Against != nil {
 		if l.before, err = l.versionBefore(ctx); err != nil {
@@ -243,7 +248,7 @@ func (l *linter) render(ctx context.Context) error {
 		}
 		l.coming = len(l.rows) - i - 1
 		g := l.space.give(r)
-		result, err := l.one(ctx, l.src.Archive, g, platform, i)
+		result, err := l.look(ctx, i, platform)
 		if err != nil {
 			return err
 		}
@@ -256,12 +261,6 @@ func (l *linter) render(ctx context.Context) error {
 				})
 			}
 			continue
-		}
-		l.warnings(result.Warnings, i)
-		l.judgeObjects(result.Objects, g, platform, i)
-		l.guard(result.Objects, false, i, platform)
-		if err := l.otherwise(ctx, result, g, platform, i); err != nil {
-			return err
 		}
 		if base == nil {
 			base, baseGiven, l.base, l.rendered = result, g, i, true
@@ -284,6 +283,9 @@ func (l *linter) render(ctx context.Context) error {
 		if err := l.extra(ctx, base, baseGiven, platform); err != nil {
 			return err
 		}
+		if err := l.probes(ctx, platform); err != nil {
+			return err
+		}
 	}
 	if l.before == nil {
 		return nil
@@ -294,10 +296,10 @@ func (l *linter) render(ctx context.Context) error {
 // maxOverruns is after how many stopped renders a chart is not rendered again: each takes seconds.
 const maxOverruns = 2
 
-// extraRenders are those that there always are besides the sets of values: for another platform, with awkward secrets, as
-// another version. maxReserve is how many are kept back at most for those that look further into what was rendered.
+// extraRenders are those that there always are besides the sets of values: for another platform and as another version.
+// maxReserve is how many are kept back at most for those that look further into what was rendered.
 const (
-	extraRenders = 3
+	extraRenders = 2
 	maxReserve   = 50
 )
 

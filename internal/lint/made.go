@@ -3,6 +3,7 @@ package lint
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/hex"
 	"regexp/syntax"
 	"slices"
@@ -20,6 +21,8 @@ type maker struct {
 	salt   string
 	word   string // what texts are made of, where it is not a sentinel
 	long   bool   // makes longer sentinels
+	// forms are the functions that templates hand texts to, by path.
+	forms map[string]string
 }
 
 // sentinel is a text that is found again wherever it goes: letters and digits, of either case.
@@ -33,6 +36,21 @@ func (m maker) sentinel(path string) string {
 		n = 23
 	}
 	return "Zs" + hex.EncodeToString(sum[:])[:n] + "Qx"
+}
+
+// letters is a sentinel for patterns that take nothing but letters, and digits one for those of digits.
+func (m maker) letters(path string) string {
+	return strings.ToLower(strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return 'a' + (r-'0')%6
+		}
+		return r
+	}, m.sentinel(path)))
+}
+
+func (m maker) digits(path string) string {
+	sum := sha256.Sum256([]byte("zae lint\x00" + m.salt + "\x00" + path))
+	return "7" + strconv.Itoa(100_000_000+int(binary.BigEndian.Uint32(sum[:]))%900_000_000)
 }
 
 // holdsMadeUp tells whether a sentinel is in a value.
@@ -188,8 +206,11 @@ func (m maker) texts(in inputs.Input) []string {
 	case "uuid":
 		out = append(out, "5b3ce2a1-0d4f-4c57-9a51-"+strings.Repeat("0", 12))
 	}
+	if function := m.forms[in.Path]; function != "" {
+		out = append(out, m.parsedText(function, in.Path))
+	}
 	if in.Pattern != "" {
-		out = append(out, s, strings.ToLower(s), "https://"+host, "postgres://"+s+"@"+host+"/zae", host, host+":8080", "1Gi", "100m", "30s", "1")
+		out = append(out, s, strings.ToLower(s), m.letters(in.Path), m.digits(in.Path), "https://"+host, "postgres://"+s+"@"+host+"/zae", host, host+":8080", "1Gi", "100m", "30s", "1")
 		if text, ok := matching(in.Pattern, 0); ok {
 			out = append(out, text)
 		}

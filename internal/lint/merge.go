@@ -20,7 +20,7 @@ var numbers = regexp.MustCompile(`[0-9]+`)
 // spot is what findings share that may be one fault; empty for those that no render shows.
 func (s *shown) spot() string {
 	inRender := slices.ContainsFunc(s.rows, func(n int) bool { return n != static })
-	if !inRender || !strings.Contains(s.File, "templates/") {
+	if !inRender && s.render == 0 || !strings.Contains(s.File, "templates/") {
 		return ""
 	}
 	kind, _, _ := strings.Cut(s.Object, "/")

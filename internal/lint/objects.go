@@ -89,6 +89,8 @@ type leaf struct {
 	data bool
 	// checksum tells that it is an annotation that is there to change.
 	checksum bool
+	// other tells that it is no text, but a number or boolean that is written as one.
+	other bool
 }
 
 // leaves are all texts of an object, keys included, in a fixed order.
@@ -118,7 +120,7 @@ func leaves(o manifest.Object) []leaf {
 			out = append(out, leaf{path: path, text: v, data: data, checksum: checksum})
 		case nil:
 		default:
-			out = append(out, leaf{path: path, text: fmt.Sprint(v), data: data, checksum: checksum})
+			out = append(out, leaf{path: path, text: fmt.Sprint(v), data: data, checksum: checksum, other: true})
 		}
 	}
 	walk("", o.Tree, false, false)

@@ -82,6 +82,9 @@ func (l *linter) unplaced(tried map[int]bool) []wanted {
 			case row == static || row == 0:
 				row = l.base
 			}
+			if f.render > 0 {
+				row = f.render - 1
+			}
 			if !tried[row] {
 				out = append(out, wanted{i, row})
 				break

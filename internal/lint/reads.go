@@ -116,6 +116,9 @@ type reads struct {
 	// all tells that some template may read anything.
 	all bool
 
+	// parsed are the texts that templates take for something.
+	parsed []parsed
+
 	// set are the paths that templates write to, with what is below them.
 	set [][]string
 

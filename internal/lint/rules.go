@@ -200,6 +200,26 @@ func Rules() []Rule {
 			Fix: "Pipe it through quote, or write it into stringData; into data only through b64enc.",
 		},
 		{
+			ID: "text-unquoted", Title: "a text stays the text that was given", Severity: Warning,
+			Why: "Written into YAML as it is, yes becomes a boolean, 0123 a number and null nothing, a # cuts the text short, and a colon or a line end breaks the document.",
+			Fix: "Pipe it through quote; a text of several lines into a block, with nindent; what is put together with printf, and then through quote.",
+		},
+		{
+			ID: "text-not-narrowed", Title: "the schema says what texts the templates take", Severity: Warning,
+			Why: "What a template takes for base64, YAML, a number or a version may be any text for the schema. What is none is found when it is rendered: as an error, as the words of one, or as nothing.",
+			Fix: `Say in the schema what the text has to be: "pattern", "format", "minLength" or "enum".`,
+		},
+		{
+			ID: "value-misprinted", Title: "values come out as they went in", Severity: Error,
+			Why: "A number that has passed through fromYaml, float64 or the like is written as 1.048576e+07, a map without toYaml as map[…], and what printf cannot write as %!d(…).",
+			Fix: "Pipe whole numbers through int64, lists and maps through toYaml or toJson, and use the verb of printf that fits: %v fits all.",
+		},
+		{
+			ID: "number-unbounded", Title: "the schema bounds numbers as their fields do", Severity: Info,
+			Why: "A number that the schema takes and the object does not is refused when it is planned, and not in the form.",
+			Fix: `Add "minimum" and "maximum" to the input, such as 1 and 65535 for a port.`,
+		},
+		{
 			ID: "secret-derived", Title: "nothing outside of a Secret depends on a secret", Severity: Warning,
 			Why: "A field that changes with a secret says something about it, even when the secret itself is not seen there.",
 			Fix: "Move what is made of the secret into a Secret. Annotations with a checksum need not be: pods roll by themselves.",

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"zaentrum.io/zae/internal/chart"
 	"zaentrum.io/zae/internal/inputs"
 	"zaentrum.io/zae/internal/values"
 	"zaentrum.io/zae/internal/worker"
@@ -51,10 +52,11 @@ const maxTried = 500
 // maxParams bounds the inputs of which combinations are looked at.
 const maxParams = 60
 
-// newSpace reads a schema, whose text it needs too, and the values of a chart.
-func newSpace(schema *inputs.Schema, text []byte, defaults map[string]any, subcharts []string) *space {
-	s := &space{schema: schema, defaults: defaults, subcharts: subcharts, made: maker{schema: schema, salt: "first"}, accepted: map[string]bool{}}
-	if doc := newSchemaDoc(text); doc.root != nil {
+// newSpace is what a schema lets be given over a chart's values. forms are the functions that its templates hand texts to.
+func newSpace(schema *inputs.Schema, c *chart.Chart, forms map[string]string) *space {
+	s := &space{schema: schema, defaults: c.Defaults, subcharts: c.Subcharts, accepted: map[string]bool{}}
+	s.made = maker{schema: schema, salt: "first", forms: forms}
+	if doc := newSchemaDoc(c.Schema); doc.root != nil {
 		s.made.doc = doc
 	}
 	s.params = s.forks()

@@ -60,6 +60,7 @@ func (s *subject) judge() {
 	}
 	s.declared()
 	s.read()
+	s.unnarrowed()
 }
 
 func (s *subject) add(one Finding, at position) {

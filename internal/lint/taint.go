@@ -50,6 +50,9 @@ func (l *linter) leaks(set manifest.Set, g given, number int) {
 	for path, secret := range g.secrets {
 		if len(secret) >= shortestSecret {
 			forms[path] = needles(secret)
+			if decoded, err := base64.StdEncoding.DecodeString(secret); err == nil && madeUp.Match(decoded) { // as some templates want it
+				forms[path] = append(forms[path], needles(string(decoded))...)
+			}
 		}
 	}
 	if len(forms) == 0 {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"zaentrum.io/zae/internal/chart"
 	"zaentrum.io/zae/internal/inputs"
 	"zaentrum.io/zae/internal/render"
 )
@@ -102,7 +103,7 @@ func TestWhatGrowsWithoutEndIsGivenUp(t *testing.T) {
 // spaceOf is what a schema lets be given over a chart's own values.
 func spaceOf(t *testing.T, schema string, defaults map[string]any) *space {
 	t.Helper()
-	return newSpace(schemaOf(t, schema), []byte(schema), defaults, nil)
+	return newSpace(schemaOf(t, schema), &chart.Chart{Schema: []byte(schema), Defaults: defaults}, nil)
 }
 
 func schemaOf(t *testing.T, schema string) *inputs.Schema {

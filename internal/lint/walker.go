@@ -292,6 +292,7 @@ func (w *walker) function(name string, args []argument) thing {
 			w.all, args[i].thing = true, thing{}
 		}
 	}
+	w.parses(name, args)
 	switch name {
 	case "include":
 		if len(args) == 2 && args[0].text != nil {
@@ -328,6 +329,9 @@ func (w *walker) function(name string, args []argument) thing {
 	}
 	for _, a := range args {
 		w.use(a.thing, true, a.node)
+	}
+	if passing[name] && len(args) > 0 {
+		return args[len(args)-1].thing
 	}
 	return thing{}
 }
