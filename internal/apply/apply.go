@@ -7,6 +7,7 @@
 package apply
 
 import (
+	"context"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -52,6 +53,9 @@ type Cluster struct {
 	// ReservedPrefix starts the names of objects that carry the OwnerLabel but are managed by others: they are
 	// not observed and not pruned. Empty for none.
 	ReservedPrefix string
+	// Alive asks the API server whether an owner is still there and not being deleted. It is asked before a Job is
+	// created: one that was collected with its owner would run again, for one that is gone. Nil: every owner is.
+	Alive func(context.Context, Owner) (bool, error)
 	// OwnPods are the pods of an owner as SlimPod leaves them, from a cache; none when they may not be seen. May be nil.
 	OwnPods func(namespace, owner string) []*corev1.Pod
 	// Types knows the fields of kinds; nil knows Kubernetes' own. A kind it does not know is applied every time.

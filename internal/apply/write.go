@@ -89,6 +89,11 @@ func (c *Cluster) perform(ctx context.Context, o Owner, steps []step, r *Report,
 		if s.live != nil {
 			drifted = c.drift(s.want, s.live)
 		}
+		if s.live == nil && isJob(s.want) {
+			if err := c.mustLive(ctx, o, id); err != nil {
+				return err
+			}
+		}
 		var written *unstructured.Unstructured
 		var err error
 		if !s.rerun {
@@ -116,6 +121,21 @@ func (c *Cluster) perform(ctx context.Context, o Owner, steps []step, r *Report,
 		c.recent.put(o.UID, id, write{object: written})
 		live[id] = written.DeepCopy()
 		r.wrote(id, drifted, s.live == nil)
+	}
+	return nil
+}
+
+// mustLive is a conflict about an object whose owner is gone or going, which the cache has not seen yet.
+func (c *Cluster) mustLive(ctx context.Context, o Owner, id manifest.ID) error {
+	if c.Alive == nil {
+		return nil
+	}
+	alive, err := c.Alive(ctx, o)
+	switch {
+	case err != nil:
+		return failed(err, "look for the owner of %s", id)
+	case !alive:
+		return moved(id)
 	}
 	return nil
 }

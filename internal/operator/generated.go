@@ -171,6 +171,13 @@ func (r *reconciler) createGenerated(ctx context.Context, a *v1alpha1.ZaentrumAd
 		Type: corev1.SecretTypeOpaque,
 		Data: data,
 	}
+	// The Secret may be missing because it was collected with the addon, which the cache has not seen go.
+	switch there, err := r.engine.Cluster.Alive(ctx, owner(a)); {
+	case err != nil:
+		return notKept(s.Name, err)
+	case !there:
+		return &engine.Waiting{What: "waiting for the addon to be gone", After: 100 * time.Millisecond}
+	}
 	err := r.client.Create(ctx, s)
 	if apierrors.IsAlreadyExists(err) { // somebody was faster, and theirs counts
 		return &engine.Waiting{What: "reading the generated values again", After: 100 * time.Millisecond}

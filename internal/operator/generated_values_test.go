@@ -6,8 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -244,5 +246,40 @@ func TestALostAnswerMakesNoSecondValue(t *testing.T) {
 	h.wire.lose(nil)
 	if lost[http.MethodPost] == 0 || lost[http.MethodPatch] == 0 {
 		t.Errorf("these answers were lost: %v", lost)
+	}
+}
+
+// An addon that is removed while it is worked on, from what the cache still has of it, gets no new value and no Job: those
+// that it had may just have been collected.
+func TestARemovedAddonGetsNoNewValueAndNoJob(t *testing.T) {
+	job := "apiVersion: batch/v1\nkind: Job\nmetadata: {name: gone-job}\nspec:\n  template:\n    spec:\n" +
+		"      restartPolicy: Never\n      containers: [{name: c, image: \"x:1\"}]\n"
+	for path, made := range map[string]client.Object{
+		"secrets/" + v1alpha1.GeneratedSecretName("gone"): &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.GeneratedSecretName("gone")}},
+		"jobs/gone-job": &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "gone-job"}},
+	} {
+		t.Run(path, func(t *testing.T) {
+			h := newHouse(t)
+			h.chartWith("gone", "1.0.0", `{"type":"object","required":["key"],"properties":{"key":{"type":"string","writeOnly":true,"x-zaentrum-generate":"random-hex-32"}}}`, job)
+			var once sync.Once
+			h.wire.hook(func(r *http.Request) *http.Response {
+				if below(r) == path { // the first look at it, or its dry run
+					once.Do(func() {
+						if err := h.Delete(r.Context(), h.addon("gone", "", "")); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				return nil
+			})
+			h.must(h.Create(t.Context(), h.addon("gone", "gone", "1.0.0")))
+			h.gone("gone")
+			h.chart("witness", "1.0.0", configMap("witness"))
+			h.create(h.addon("witness", "witness", "1.0.0"), v1alpha1.PhaseReady)
+			h.stop()
+			if h.exists(made, made.GetName()) {
+				t.Error("it was made for an addon that is gone")
+			}
+		})
 	}
 }

@@ -219,6 +219,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options, namespace string) (
 		OwnerLabel:   v1alpha1.LabelAddon,
 		OwnerIndex:   indexAddon,
 		PruneLabels:  map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy},
+		Alive:        alive(mgr.GetAPIReader()),
 		// Values objects carry the label too; this package looks after them.
 		ReservedPrefix: v1alpha1.ReservedPrefix,
 		OwnPods:        pods.of,
@@ -320,6 +321,18 @@ func (r *reconciler) addonsOfPlatform(ctx context.Context, o client.Object) []re
 func ownerReference(a *v1alpha1.ZaentrumAddon) metav1.OwnerReference {
 	return metav1.OwnerReference{
 		APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.KindZaentrumAddon, Name: a.Name, UID: a.UID,
+	}
+}
+
+// alive asks the cluster, not the cache, whether an addon is still there.
+func alive(live client.Reader) func(context.Context, apply.Owner) (bool, error) {
+	return func(ctx context.Context, o apply.Owner) (bool, error) {
+		meta := &metav1.PartialObjectMetadata{}
+		meta.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(v1alpha1.KindZaentrumAddon))
+		if err := live.Get(ctx, client.ObjectKey{Namespace: o.Namespace, Name: o.Name}, meta); err != nil {
+			return false, client.IgnoreNotFound(err)
+		}
+		return meta.UID == o.UID && meta.DeletionTimestamp == nil, nil
 	}
 }
 
