@@ -38,7 +38,7 @@ var sideways = map[string]string{"internal/render": "internal/chart"}
 // exempt stand outside the house.
 var exempt = []string{
 	"internal/house",
-	"internal/charttest", "internal/workertest", // for tests
+	"internal/charttest", "internal/workertest", "internal/clustertest", // for tests
 }
 
 // pure are the parts that decide: what they need comes in as arguments.
