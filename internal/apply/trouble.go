@@ -100,13 +100,10 @@ func containerTrouble(c *corev1.ContainerStatus) trouble {
 	case s.Waiting != nil:
 		return waiting(c, s.Waiting)
 	case s.Terminated != nil && s.Terminated.ExitCode != 0:
-		if c.RestartCount > 0 {
-			return crash(who, s.Terminated)
-		}
-		return trouble{mild, who + " " + exit(s.Terminated)}
-	// What came up after two ends has yet to show that it stays up: else each restart would look like a recovery.
-	case s.Running != nil && !c.Ready && c.RestartCount > 1 && last != nil:
-		return crash(who, last)
+		return crash(c, s.Terminated)
+	// What was started again has yet to show that it stays up: else each restart would look like a recovery.
+	case s.Running != nil && !c.Ready && c.RestartCount >= loops && last != nil:
+		return crash(c, last)
 	case s.Running != nil && !c.Ready:
 		return trouble{mild, who + " runs and is not ready"}
 	}
@@ -121,9 +118,9 @@ func waiting(c *corev1.ContainerStatus, w *corev1.ContainerStateWaiting) trouble
 		return trouble{mild, who + " is being created"}
 	case "CrashLoopBackOff":
 		if last := c.LastTerminationState.Terminated; last != nil {
-			return crash(who, last)
+			return crash(c, last)
 		}
-		return trouble{crashes, "CrashLoopBackOff: " + who + " ends again and again: see its log"}
+		return trouble{mild, who + " is started again"}
 	case "InvalidImageName":
 		return trouble{noImage, "InvalidImageName: " + c.Image + " is no name of an image"}
 	case "ErrImageNeverPull":
@@ -149,10 +146,18 @@ func neverStarted(reason string) bool {
 	return reason == "StartError" || reason == "ContainerCannotRun"
 }
 
+// loops is how often a container must have been started again to be one that crashes again and again: many end once
+// or twice while what they need is not there yet.
+const loops = 2
+
 // crash is a container that ended when it was to go on.
-func crash(who string, last *corev1.ContainerStateTerminated) trouble {
-	if neverStarted(last.Reason) {
+func crash(c *corev1.ContainerStatus, last *corev1.ContainerStateTerminated) trouble {
+	who := "container " + c.Name
+	switch {
+	case neverStarted(last.Reason):
 		return trouble{unfit, unstarted(who, last.Message)}
+	case c.RestartCount < loops:
+		return trouble{mild, who + " " + exit(last)}
 	}
 	return trouble{crashes, "CrashLoopBackOff: " + who + " " + exit(last) + " again and again: see its log"}
 }
