@@ -60,6 +60,8 @@ func TestBed(t *testing.T) {
 			"jobs complete or fail":                             testJobs,
 			"fault image-pull":                                  testFault(FaultImagePull, corev1.PodPending, "ImagePullBackOff", 0),
 			"fault crash-loop":                                  testFault(FaultCrashLoop, corev1.PodRunning, "CrashLoopBackOff", 3),
+			"fault root-image":                                  testFault(FaultRootImage, corev1.PodPending, "CreateContainerConfigError", 0),
+			"fault missing-key":                                 testFault(FaultMissingKey, corev1.PodPending, "CreateContainerConfigError", 0),
 			"fault never-ready":                                 testFault(FaultNeverReady, corev1.PodRunning, "", 0),
 			"a running pod can be made to fail":                 testFaultOnRunning,
 			"a namespace can be deleted":                        testNamespaceDeletion,

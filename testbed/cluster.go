@@ -27,6 +27,8 @@ const (
 	FaultImagePull  = "image-pull"  // Pending, containers waiting in ImagePullBackOff
 	FaultCrashLoop  = "crash-loop"  // Running but not ready, containers waiting in CrashLoopBackOff after 3 restarts
 	FaultNeverReady = "never-ready" // Running but not ready
+	FaultRootImage  = "root-image"  // Pending, containers waiting in CreateContainerConfigError as their image runs as root
+	FaultMissingKey = "missing-key" // Pending, containers waiting in CreateContainerConfigError for a key of a Secret
 	FaultFail       = "fail"        // pods of a Job: Failed with exit code 1 after a second
 )
 

@@ -13,13 +13,19 @@ import (
 // publish pushes a small chart that renders a ConfigMap with a mark in it, and answers with the archive's digest.
 func (h *house) publish(name, version, mark string) string {
 	h.Helper()
-	dir := h.TempDir()
-	for file, text := range map[string]string{
-		"Chart.yaml": "apiVersion: v2\nname: " + name + "\nversion: " + version +
-			"\nannotations: {zaentrum.io/addon: \"true\", zaentrum.io/primary: " + name + "}\n",
+	return h.push(name, version, map[string]string{
 		"templates/service.yaml": "apiVersion: v1\nkind: Service\nmetadata: {name: " + name + "}\nspec: {selector: {app: " + name + "}, ports: [{port: 80}]}\n",
 		"templates/mark.yaml":    "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\ndata: {mark: " + mark + "}\n",
-	} {
+	})
+}
+
+// push pushes a chart with these files, whose primary has its name, and answers with the archive's digest.
+func (h *house) push(name, version string, files map[string]string) string {
+	h.Helper()
+	dir := h.TempDir()
+	files["Chart.yaml"] = "apiVersion: v2\nname: " + name + "\nversion: " + version +
+		"\nannotations: {zaentrum.io/addon: \"true\", zaentrum.io/primary: " + name + "}\n"
+	for file, text := range files {
 		path := filepath.Join(dir, file)
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			h.Fatal(err)
