@@ -193,3 +193,30 @@ func TestWithoutTheRightToPodsAnOperatorGoesOn(t *testing.T) {
 		t.Errorf("said %d times", n)
 	}
 }
+
+// A reason names what a chart named, in which a secret may stand.
+func TestASecretThatAChartPutsIntoAnImageDoesNotShowInAReason(t *testing.T) {
+	h := newHouse(t)
+	h.chart("leaky", "1.0.0", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: leaky}\nspec:\n  selector: {matchLabels: {app: leaky}}\n  template:\n"+
+		"    metadata: {labels: {app: leaky}}\n    spec: {containers: [{name: \"{{ .Values.s }}\", image: \"x/{{ .Values.s }}:{{ .Values.s | b64enc }}\"}]}\n")
+	h.secret("zaentrum-addon-leaky-values-a", "leaky", map[string]string{"s": canary})
+	a := h.addon("leaky", "leaky", "1.0.0")
+	a.Spec.ValuesFrom = []v1alpha1.ValuesSource{{Kind: v1alpha1.ValuesFromSecret, Name: "zaentrum-addon-leaky-values-a", ValuesKey: "s", TargetPath: "s"}}
+	h.create(a, v1alpha1.PhaseInstalling)
+	d := h.rolling("leaky")
+	p := h.pod("leaky-1-a", "ReplicaSet", "leaky-1", "u", d.Spec.Template)
+	for reason, want := range map[string]string{
+		"ErrImagePull":               "ImagePullBackOff: image x/[redacted]:[redacted] cannot be pulled",
+		"CreateContainerConfigError": "CreateContainerConfigError: container [redacted]: it is not configured as it needs to be: see the events of its pod",
+	} {
+		h.waits(p, reason, "")
+		h.eventually(func() string {
+			a := &v1alpha1.ZaentrumAddon{}
+			h.must(h.Get(t.Context(), h.key("leaky"), a))
+			if a.Status.Phase == v1alpha1.PhaseDegraded && a.Status.Components[0].Reason == want && a.Status.Message == "Deployment/leaky: "+want {
+				return ""
+			}
+			return fmt.Sprintf("%s, %s, %+v", a.Status.Phase, a.Status.Message, a.Status.Components)
+		})
+	}
+}

@@ -23,7 +23,7 @@ spec:
       annotations: { {{- with .Values.fault }}testbed.zaentrum.io/fault: {{ . }}{{ end -}} }
     spec:
       {{- with .Values.node }}
-      nodeSelector: {example.org/node: {{ . }}}
+      nodeSelector: {example.org/disk: {{ . }}}
       {{- end }}
       containers:
       - name: web
