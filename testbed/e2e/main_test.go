@@ -81,6 +81,7 @@ type house struct {
 	*stack.Stack
 	ctx    context.Context
 	canary string
+	audit  auditLog
 
 	mu   sync.Mutex
 	seen strings.Builder // all that the command line and the API said
@@ -94,14 +95,35 @@ var unfit = regexp.MustCompile(`[^a-z0-9]+`)
 // for the canary, and the product is stopped.
 func newHouse(t *testing.T, operatorArgs ...string) *house {
 	t.Helper()
-	t.Parallel()
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	return openHouse(t, opening{args: operatorArgs})
+}
+
+// opening says how a house differs from others.
+type opening struct {
+	args []string // of the operator
+	// alone has no other test run meanwhile: for those that take the control plane away.
+	alone bool
+	// gate is put between the operator and the API server when set.
+	gate func(http.Handler) http.Handler
+	// within is how long the test may take; 0 means five minutes.
+	within time.Duration
+}
+
+func openHouse(t *testing.T, o opening) *house {
+	t.Helper()
+	if !o.alone {
+		t.Parallel()
+	}
+	if o.within == 0 {
+		o.within = 5 * time.Minute
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), o.within)
 	t.Cleanup(cancel)
 	// Numbered, so that a test can run again on the same control plane.
 	name := fmt.Sprintf("%s-%d", strings.Trim(unfit.ReplaceAllString(strings.ToLower(t.Name()), "-"), "-"), houses.Add(1))
 	s, err := stack.Start(ctx, stack.Options{
 		Bed: bed, Zae: zae, Namespace: name, Primary: primary,
-		OperatorArgs: operatorArgs,
+		OperatorArgs: o.args, Gate: o.gate,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -339,7 +361,9 @@ func (h *house) noCanary() {
 	for _, path := range []string{"/api/portal/addons", "/api/portal/addon-charts/example", "/api/portal/cli/discovery", "/metrics"} {
 		texts[path] = read(h, h.URL+path, token)
 	}
-	texts["operator metrics"] = read(h, h.MetricsURL, "")
+	if h.Operator.Running() { // else its log has what it said
+		texts["operator metrics"] = read(h, h.MetricsURL, "")
+	}
 	for where, text := range texts {
 		for _, form := range forms(h.canary) {
 			if at := bytes.Index(text, form); at >= 0 {

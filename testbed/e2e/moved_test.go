@@ -13,7 +13,13 @@ import (
 // publish pushes a small chart that renders a ConfigMap with a mark in it, and answers with the archive's digest.
 func (h *house) publish(name, version, mark string) string {
 	h.Helper()
-	return h.push(name, version, map[string]string{
+	return h.publishTo(bed.Registry, name, version, mark)
+}
+
+// publishTo pushes such a chart to a registry.
+func (h *house) publishTo(host, name, version, mark string) string {
+	h.Helper()
+	return h.pushTo(host, name, version, map[string]string{
 		"templates/service.yaml": "apiVersion: v1\nkind: Service\nmetadata: {name: " + name + "}\nspec: {selector: {app: " + name + "}, ports: [{port: 80}]}\n",
 		"templates/mark.yaml":    "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\ndata: {mark: " + mark + "}\n",
 	})
@@ -21,6 +27,12 @@ func (h *house) publish(name, version, mark string) string {
 
 // push pushes a chart with these files, whose primary has its name, and answers with the archive's digest.
 func (h *house) push(name, version string, files map[string]string) string {
+	h.Helper()
+	return h.pushTo(bed.Registry, name, version, files)
+}
+
+// pushTo pushes such a chart to a registry.
+func (h *house) pushTo(host, name, version string, files map[string]string) string {
 	h.Helper()
 	dir := h.TempDir()
 	files["Chart.yaml"] = "apiVersion: v2\nname: " + name + "\nversion: " + version +
@@ -38,11 +50,10 @@ func (h *house) push(name, version string, files map[string]string) string {
 	if err != nil {
 		h.Fatal(err)
 	}
-	_, digest, err := h.PushArchive(h.ctx, archive, name, version)
-	if err != nil {
+	if _, err := registry.Push(h.ctx, host+"/charts/"+name+":"+version, archive); err != nil {
 		h.Fatal(err)
 	}
-	return digest
+	return registry.Digest(archive)
 }
 
 func (h *house) mark(name string) string { return h.get("cm/"+name, ".data.mark") }
