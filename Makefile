@@ -75,6 +75,11 @@ test: need lint testbed bin/zae ## every test
 e2e: testbed bin/zae ## only the end-to-end tests; RUN=TestName for some of them
 	cd testbed && ZAE_BIN="$(CURDIR)/bin/zae" go test -count=1 -timeout 30m -v -run '$(or $(RUN),.)' ./e2e/...
 
+.PHONY: chaos
+chaos: testbed bin/zae ## the fault suite at length: KILLS=300 kills of the operator, long outages; SEED=n does the same again
+	cd testbed && ZAE_BIN="$(CURDIR)/bin/zae" CHAOS=1 KILLS=$(or $(KILLS),300) SEED=$(SEED) \
+		go test -count=1 -timeout 3h -v -run '$(or $(RUN),TestFault|TestAnIdle|TestANamespace|TestKeepValues)' ./e2e
+
 .PHONY: bench
 bench: ## the benchmarks of docs/performance.md
 	go test -run '^$$' -bench . -benchmem -count 6 ./internal/engine/...

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-	"time"
 )
 
 // TestWhatTheGuardrailsAcceptTheClusterAccepts plans, and then installs, charts of random objects of all allowed

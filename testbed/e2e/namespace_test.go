@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"zaentrum.io/zae/testbed/stack"
 )
 
 // terminates deletes the house's namespace, and waits until it is gone.
@@ -32,7 +34,7 @@ func (h *house) namespacePhase() string {
 }
 
 // With the operator stopped the namespace can be deleted: nothing of an addon's waits for it.
-func TestDeletingTheNamespaceWithTheOperatorStoppedEnds(t *testing.T) {
+func TestANamespaceEndsWithTheOperatorStopped(t *testing.T) {
 	h := newHouse(t)
 	h.login()
 	h.zae(0, h.add("--yes", "--wait")...)
@@ -40,6 +42,32 @@ func TestDeletingTheNamespaceWithTheOperatorStoppedEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.terminates("the operator is stopped")
+}
+
+// Without an operator a namespace waits for values to be kept: the finalizer is the contract's. It ends as soon as one is
+// back whose rights did not go with the namespace; and it lets go of the finalizer only, for nobody is left to keep for.
+func TestANamespaceWithValuesToKeepWaitsForAnOperator(t *testing.T) {
+	h := newHouse(t)
+	h.login()
+	h.zae(0, h.add("--yes", "--wait")...)
+	h.kubectl("annotate", "zaddon", "example", "zaentrum.io/keep-values=true")
+	h.eventually("the finalizer is there", func() bool { return h.get("zaddon/example", ".metadata.finalizers") != "" })
+	if err := h.Operator.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	h.kubectl("delete", "namespace", h.Namespace, "--wait=false")
+	h.eventually("all but the addon is gone", func() bool {
+		return strings.Contains(h.kubectl("get", "namespace", h.Namespace, "-o", "jsonpath={.status.conditions}"), "zaentrumaddons.zaentrum.io has 1 resource instances") &&
+			h.kubectl("get", allKinds+",pod,rolebinding", "-o", "name") == ""
+	})
+	back := time.Now()
+	if _, err := h.AnotherOperator(h.ctx, stack.OperatorOptions{
+		Name: "zae-operator-back-" + h.Namespace, Args: []string{"--leader-elect=false"}, Admin: true,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	h.isGone("an operator is back")
+	t.Logf("gone %s after the operator was back", time.Since(back).Round(100*time.Millisecond))
 }
 
 // TestKeepValuesSurvivesEveryDeletion deletes with kubectl, in each way that there is.
@@ -76,7 +104,7 @@ func TestKeepValuesSurvivesEveryDeletion(t *testing.T) {
 
 // With values to keep, the operator's finalizer is on the resource. An operator whose rights are in the namespace lets go
 // before they go with it.
-func TestDeletingTheNamespaceWithValuesToKeepEnds(t *testing.T) {
+func TestANamespaceWithValuesToKeepEnds(t *testing.T) {
 	h := newHouse(t)
 	h.login()
 	h.zae(0, h.add("--yes", "--wait")...)

@@ -225,13 +225,15 @@ type OperatorOptions struct {
 	Args []string
 	// Gate is put between this operator and the API server when set.
 	Gate func(http.Handler) http.Handler
+	// Admin gives it the rights of a cluster-admin, in place of those of the namespace's Role, which go with the namespace.
+	Admin bool
 }
 
 // Operator is one that runs. It has a token of its own, a cache of its own, and the rights of the others.
 type Operator struct {
 	*testbed.Process
 	MetricsURL string
-	// Credential is the id of its token, which the API server's audit log names with each request.
+	// Credential is the id of its token, which the API server's audit log names with each request; empty for an admin.
 	Credential string
 }
 
@@ -245,13 +247,15 @@ func (s *Stack) AnotherOperator(ctx context.Context, o OperatorOptions) (*Operat
 }
 
 func (s *Stack) runOperator(ctx context.Context, o OperatorOptions) (*Operator, error) {
-	kubeconfig, err := s.Bed.KubeconfigFor(ctx, s.Namespace, "zae-operator")
-	if err != nil {
-		return nil, err
-	}
-	credential, err := testbed.CredentialID(kubeconfig)
-	if err != nil {
-		return nil, err
+	kubeconfig, credential := s.Bed.Kubeconfig, ""
+	if !o.Admin {
+		var err error
+		if kubeconfig, err = s.Bed.KubeconfigFor(ctx, s.Namespace, "zae-operator"); err != nil {
+			return nil, err
+		}
+		if credential, err = testbed.CredentialID(kubeconfig); err != nil {
+			return nil, err
+		}
 	}
 	if o.Gate != nil {
 		url, err := s.Bed.ProxyAPIServer("gate-of-"+o.Name, o.Gate)
