@@ -51,7 +51,15 @@ func (r operatorRequest) writes() bool {
 	case "get", "list", "watch":
 		return false
 	}
-	return r.ObjectRef.Resource != "leases" && !r.dryRun() && r.ResponseStatus.Code < 300
+	switch r.ObjectRef.Resource {
+	case "leases", "selfsubjectaccessreviews":
+		return false
+	case "events": // who leads
+		if strings.HasPrefix(r.ObjectRef.Name, "zae-operator.") {
+			return false
+		}
+	}
+	return !r.dryRun() && r.ResponseStatus.Code < 300
 }
 
 // read reads on.
