@@ -40,6 +40,11 @@ const (
 	// AnnotationUnreferencedSince on a values Secret is the moment, RFC 3339, from which nothing
 	// referenced it.
 	AnnotationUnreferencedSince = "zaentrum.io/unreferenced-since"
+	// AnnotationTraceparent on a ZaentrumAddon is the trace that its spec was last changed in, as in a traceparent
+	// header, and AnnotationTracedGeneration the generation that this made. Without the latter every generation is
+	// taken to be of that trace.
+	AnnotationTraceparent      = "zaentrum.io/traceparent"
+	AnnotationTracedGeneration = "zaentrum.io/traced-generation"
 )
 
 // Annotations in Chart.yaml (contract §1).

@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"strconv"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 )
@@ -21,6 +23,15 @@ type ZaentrumAddon struct {
 
 	Spec   ZaentrumAddonSpec   `json:"spec"`
 	Status ZaentrumAddonStatus `json:"status,omitempty"`
+}
+
+// Traceparent is the trace that the resource's spec was last changed in, as in a traceparent header; empty when that is
+// not known. Whoever else changed it since wrote another generation.
+func (a *ZaentrumAddon) Traceparent() string {
+	if g := a.Annotations[AnnotationTracedGeneration]; g != "" && g != strconv.FormatInt(a.Generation, 10) {
+		return ""
+	}
+	return a.Annotations[AnnotationTraceparent]
 }
 
 // ZaentrumAddonList is a list of ZaentrumAddon.

@@ -180,4 +180,6 @@ type Problem struct {
 	Hint string `json:"hint,omitempty"`
 	// Note is the availability note; only with code unavailable.
 	Note string `json:"note,omitempty"`
+	// Trace is the id of the trace that the request was part of, as the server's log has it.
+	Trace string `json:"trace,omitempty"`
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"io/fs"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/viper"
@@ -16,6 +18,7 @@ import (
 	"zaentrum.io/zae/internal/client"
 	"zaentrum.io/zae/internal/fault"
 	"zaentrum.io/zae/internal/session"
+	"zaentrum.io/zae/internal/trace"
 )
 
 // pace is how fast things are looked at and how long they may take to settle.
@@ -52,6 +55,8 @@ type app struct {
 	answers    *lines
 	interrupt  func() // does what SIGINT does
 	transport  *http.Transport
+	tracedOnce sync.Once
+	part       trace.Context
 }
 
 func newApp(p Process, pace pace) *app {
@@ -150,6 +155,13 @@ func (a *app) debugHook() func(string) {
 	return func(line string) { a.err.printf("debug: %s\n", line) }
 }
 
+// trace is a new place in the one trace that all calls of this command are part of.
+func (a *app) trace() trace.Context {
+	a.tracedOnce.Do(func() { a.part, _ = trace.New(rand.Reader) }) // without one nothing is lost but the trace
+	here, _ := a.part.Child(rand.Reader)
+	return here
+}
+
 // anonymous is a client that sends no bearer.
 func (a *app) anonymous(i client.Instance) *client.Client {
 	return client.New(a.options(i))
@@ -157,7 +169,7 @@ func (a *app) anonymous(i client.Instance) *client.Client {
 
 func (a *app) options(i client.Instance) client.Options {
 	return client.Options{
-		Instance: i, Transport: a.roundTripper(), Debug: a.debugHook(),
+		Instance: i, Transport: a.roundTripper(), Debug: a.debugHook(), Trace: a.trace,
 		UserAgent: "zae/" + build().Version + " (" + runtime.GOOS + "/" + runtime.GOARCH + ")",
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"zaentrum.io/zae/internal/fault"
 	"zaentrum.io/zae/internal/inputs"
 	"zaentrum.io/zae/internal/session/issuertest"
+	"zaentrum.io/zae/internal/trace"
 	"zaentrum.io/zae/internal/values"
 )
 
@@ -34,6 +35,7 @@ type fakePortal struct {
 	frames []apitype.AddonChart
 	mode   string
 	log    []string // "METHOD PATH[ BODY]"
+	traces []trace.Context
 	freed  chan struct{}
 	issuer *issuertest.Issuer // nil: the instance names none
 }
@@ -100,6 +102,8 @@ func (p *fakePortal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	p.mu.Lock()
 	p.log = append(p.log, strings.TrimSpace(fmt.Sprintf("%s %s %s", r.Method, r.URL.RequestURI(), body)))
+	here, _ := trace.Parse(r.Header.Get(trace.HeaderParent))
+	p.traces = append(p.traces, here)
 	mode := p.mode
 	if m, only, ok := strings.Cut(mode, "@"); ok { // only for some requests
 		mode = ""
@@ -141,6 +145,16 @@ func (p *fakePortal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			p.mode = "forbidden@PATCH"
 			p.mu.Unlock()
 		}
+	case "broken":
+		w.Header().Set("Content-Type", apitype.ProblemType)
+		w.WriteHeader(http.StatusInternalServerError)
+		_ = json.NewEncoder(w).Encode(apitype.Problem{Status: 500, Detail: "something went wrong inside", Code: string(fault.Internal), Trace: here.ID()})
+		return
+	case "odd-trace":
+		w.Header().Set("Content-Type", apitype.ProblemType)
+		w.WriteHeader(http.StatusInternalServerError)
+		_ = json.NewEncoder(w).Encode(apitype.Problem{Status: 500, Code: string(fault.Internal), Trace: "\x1b]0;owned\x07"})
+		return
 	case "forbidden":
 		problem(w, fault.Forbidden, "the token has no admin role")
 		return

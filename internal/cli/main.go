@@ -96,6 +96,9 @@ func (a *app) tell(cmd *cobra.Command, f *fault.Fault, err error) {
 	if hint := a.hint(f); hint != "" {
 		a.err.printf("hint: %s\n", hint)
 	}
+	if f.Trace != "" && (f.Code == fault.Internal || f.Code == fault.Cluster) { // the server's log says more
+		a.err.printf("trace: %s\n", f.Trace)
+	}
 }
 
 // hint is the way out, also where the fault was made by a server that does not know this program.

@@ -52,7 +52,7 @@ Exit status: 0 done; 1 refused, failed, declined or not ready in time; 2 wrong u
 	root.SetFlagErrorFunc(flagFault)
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.flags.url, "url", "", "`URL` of the instance, such as https://media.example.org (or ZAE_URL)")
-	flags.BoolVar(&a.flags.debug, "debug", false, "show each request's line, status and time")
+	flags.BoolVar(&a.flags.debug, "debug", false, "show each request's line, status, time and trace")
 	flags.BoolVar(&a.flags.noColor, "no-color", false, "no colours and no moving lines (or NO_COLOR)")
 	for _, make := range commands() {
 		root.AddCommand(make(a))

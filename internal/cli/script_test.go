@@ -24,6 +24,7 @@ import (
 
 	"zaentrum.io/zae/internal/apitype"
 	"zaentrum.io/zae/internal/session/issuertest"
+	"zaentrum.io/zae/internal/trace"
 	"zaentrum.io/zae/internal/workertest"
 )
 
@@ -106,6 +107,7 @@ func scripts() testscript.Params {
 			"addon":  cmdAddon,
 			"frames": cmdFrames,
 			"writes": cmdWrites,
+			"traced": cmdTraced,
 			"mode":   cmdMode,
 			"issuer": cmdIssuer,
 			"spent":  cmdSpent,
@@ -177,6 +179,24 @@ func cmdWrites(ts *testscript.TestScript, _ bool, args []string) {
 	if got != want {
 		ts.Fatalf("writes are\n%s\nwant\n%s", got, want)
 	}
+}
+
+// traced checks that all requests since the last time were different parts of one trace.
+func cmdTraced(ts *testscript.TestScript, _ bool, _ []string) {
+	p := portalOf(ts)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	seen := map[trace.Context]bool{}
+	for _, here := range p.traces {
+		if here.ID() != p.traces[0].ID() || !here.Valid() || !here.Sampled || seen[here] {
+			ts.Fatalf("%s is no part of its own in the trace of %s", here, p.traces[0])
+		}
+		seen[here] = true
+	}
+	if len(seen) == 0 {
+		ts.Fatalf("nothing was asked")
+	}
+	p.traces = nil
 }
 
 // issuer [FAIL] gives the instance an issuer, whose tokens live for 1 s, so that each command renews the

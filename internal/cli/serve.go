@@ -4,20 +4,37 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
 
 	"zaentrum.io/zae/internal/fault"
+	"zaentrum.io/zae/internal/telemetry"
 )
 
-// serverLog writes one JSON object per line to stderr. It carries names and reasons, never values.
+// serverLog writes one JSON object per line to stderr, whoever logs in this process. It carries names and reasons, never
+// values.
 func (a *app) serverLog() *slog.Logger {
-	level := slog.LevelInfo
-	if a.flags.debug {
-		level = slog.LevelDebug
-	}
-	return slog.New(slog.NewJSONHandler(a.p.Stderr, &slog.HandlerOptions{Level: level}))
+	log := telemetry.NewLog(a.p.Stderr, a.flags.debug)
+	logger := logr.FromSlogHandler(log.Handler())
+	ctrl.SetLogger(logger)
+	klog.SetLogger(logger)
+	slog.SetDefault(log) // and with it the standard library's own logger
+	return log
 }
+
+// tracing sends spans where the flag, or else the environment, says; it is nil where nobody asks for them. Nothing of
+// OpenTelemetry is set up then.
+func (a *app) tracing(ctx context.Context, endpoint, service string, log *slog.Logger) (*telemetry.Tracing, error) {
+	if !telemetry.Asked(endpoint, a.env) {
+		return nil, nil
+	}
+	return telemetry.NewTracing(ctx, telemetry.TracingOptions{Endpoint: endpoint, Service: service, Version: build().Version, Log: log})
+}
+
+const tracesUsage = "`URL` of an OpenTelemetry collector that traces are sent to, over HTTP (or OTEL_EXPORTER_OTLP_ENDPOINT)"
 
 // clusterConfig says how to reach the cluster: the file named, else KUBECONFIG's, else, inside a cluster, the
 // service account's. It is nil, without an error, outside of a cluster.

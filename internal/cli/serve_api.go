@@ -8,12 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"zaentrum.io/zae/internal/fault"
@@ -26,9 +23,9 @@ const drain = 10 * time.Second
 
 func newServeAPI(a *app) *cobra.Command {
 	var (
-		kubeconfig, listen, database string
-		resolve                      map[string]string
-		o                            portal.Options
+		kubeconfig, listen, database, traces string
+		resolve                              map[string]string
+		o                                    portal.Options
 	)
 	cmd := &cobra.Command{
 		Use:   "serve-api",
@@ -48,8 +45,10 @@ chart addons are not available.`,
 				return fault.New(fault.Usage, "--namespace is missing").WithHint("name the platform's namespace")
 			}
 			o.Log = a.serverLog()
-			ctrl.SetLogger(logr.FromSlogHandler(o.Log.Handler()))
-			klog.SetLogger(logr.FromSlogHandler(o.Log.Handler()))
+			if o.Tracing, err = a.tracing(ctx, traces, "zae-api", o.Log); err != nil {
+				return err
+			}
+			defer o.Tracing.Close()
 			if o.Auth.Issuer == "" {
 				o.Log.Warn("no issuer is configured: nobody can sign in")
 			}
@@ -85,6 +84,7 @@ chart addons are not available.`,
 	flags.StringVar(&o.Auth.Audience, "audience", "", "`AUDIENCE` that tokens must be for; empty for any")
 	flags.StringVar(&o.PublicOrigin, "public-origin", "", "`URL` at which the portal is seen")
 	flags.StringSliceVar(&o.PlatformServices, "platform-services", []string{"portal-api", "kafka", "keycloak", "postgres"}, "`NAMES` of the platform's own Services, which no addon may take")
+	flags.StringVar(&traces, "otlp-endpoint", "", tracesUsage)
 	flags.StringToStringVar(&resolve, "resolve", nil, "development only: `NAME=HOST:PORT`, where the Service of that name is reached")
 	return cmd
 }

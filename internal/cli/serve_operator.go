@@ -10,10 +10,12 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/api/validate/content"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"zaentrum.io/zae/internal/chart"
 	"zaentrum.io/zae/internal/fault"
 	"zaentrum.io/zae/internal/operator"
+	"zaentrum.io/zae/internal/telemetry"
 )
 
 func newServeOperator(a *app) *cobra.Command {
@@ -21,7 +23,7 @@ func newServeOperator(a *app) *cobra.Command {
 		kubeconfig, cacheDir, cacheSize string
 		renderMemory                    string
 		renderWorkers                   int
-		proxy                           string
+		proxy, traces                   string
 		loopback                        []string
 		o                               operator.Options
 	)
@@ -74,6 +76,17 @@ suspended, applies it and keeps it as rendered. Several replicas may run; one of
 				return err
 			}
 			defer func() { _ = pool.Close() }()
+			tracing, err := a.tracing(ctx, traces, "zae-operator", o.Log)
+			if err != nil {
+				return err
+			}
+			defer tracing.Close()
+			o.Telemetry, err = telemetry.NewOperator(telemetry.OperatorOptions{
+				Registerer: metrics.Registry, Tracing: tracing, Chart: fetcher.Stats, Worker: pool.Stats,
+			})
+			if err != nil {
+				return err
+			}
 			o.Config, o.Fetcher, o.Worker = config, fetcher, pool
 			return ended(ctx, operator.Run(ctx, o))
 		}),
@@ -87,6 +100,7 @@ suspended, applies it and keeps it as rendered. Several replicas may run; one of
 	flags.StringVar(&o.LeaderElectionNamespace, "leader-elect-namespace", "", "`NAMESPACE` of the lease, where all namespaces are watched")
 	flags.StringVar(&o.MetricsAddr, "metrics-addr", ":8080", "`ADDRESS` for metrics; 0 for none")
 	flags.StringVar(&o.ProbeAddr, "probe-addr", ":8081", "`ADDRESS` for /healthz and /readyz; 0 for none")
+	flags.StringVar(&traces, "otlp-endpoint", "", tracesUsage)
 	flags.DurationVar(&o.Resync, "resync", 5*time.Minute, "longest `DURATION` that an addon goes without a look")
 	flags.IntVar(&o.Workers, "workers", 8, "`N` addons worked on at the same time in each of the namespaces")
 	flags.IntVar(&renderWorkers, "render-workers", 2, "`N` charts rendered at the same time, each in a process of its own")

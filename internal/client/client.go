@@ -16,11 +16,13 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"time"
 
 	"zaentrum.io/zae/internal/apitype"
 	"zaentrum.io/zae/internal/fault"
+	"zaentrum.io/zae/internal/trace"
 )
 
 const (
@@ -44,8 +46,10 @@ type Options struct {
 	Timeout time.Duration
 	// UserAgent names the caller.
 	UserAgent string
-	// Debug is told of each call: its request line, status and time, never a header or body.
+	// Debug is told of each call: its request line, status, time and trace, never another header or body.
 	Debug func(line string)
+	// Trace is a place in the trace that a call is part of; nil sends none.
+	Trace func() trace.Context
 }
 
 // Client calls one instance. It is safe for concurrent use.
@@ -190,6 +194,11 @@ func (c *Client) send(ctx context.Context, r request) (json.RawMessage, http.Hea
 	if err != nil {
 		return nil, nil, err
 	}
+	if c.o.Trace != nil {
+		if here := c.o.Trace(); here.Valid() {
+			req.Header.Set(trace.HeaderParent, here.String())
+		}
+	}
 	start := time.Now()
 	res, err := c.http.Do(req)
 	if err != nil {
@@ -287,6 +296,9 @@ func (c *Client) bounded(what string, body io.Reader, limit int64) ([]byte, erro
 	return raw, nil
 }
 
+// traceID is what a server's log has a request under: what it may be, and no other text of a server's.
+var traceID = regexp.MustCompile(`^[0-9a-f]{32}$`)
+
 // problem is the fault of an answer with an error status.
 func (c *Client) problem(what string, res *http.Response) error {
 	kind := mediaType(res)
@@ -307,6 +319,9 @@ func (c *Client) problem(what string, res *http.Response) error {
 	f := fault.New(code, "%s", shorten(text))
 	if p.Hint != "" {
 		f = f.WithHint("%s", shorten(p.Hint))
+	}
+	if traceID.MatchString(p.Trace) {
+		f = f.WithTrace(p.Trace)
 	}
 	return f
 }
@@ -333,7 +348,11 @@ func (c *Client) foreign(format string, args ...any) *fault.Fault {
 
 func (c *Client) debug(req *http.Request, status string, start time.Time) {
 	if c.o.Debug != nil {
-		c.o.Debug(fmt.Sprintf("%s %s %s %s", req.Method, req.URL.RequestURI(), status, time.Since(start).Round(time.Millisecond)))
+		line := fmt.Sprintf("%s %s %s %s", req.Method, req.URL.RequestURI(), status, time.Since(start).Round(time.Millisecond))
+		if here, ok := trace.Parse(req.Header.Get(trace.HeaderParent)); ok {
+			line += " trace " + here.ID()
+		}
+		c.o.Debug(line)
 	}
 }
 

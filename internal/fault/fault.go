@@ -110,6 +110,7 @@ type Fault struct {
 	Code    Code
 	Message string // lower case, without a final stop
 	Hint    string // the way out; may be empty
+	Trace   string // the id under which a server's log has it; may be empty
 	cause   error  // for errors.Is and errors.As only; its text is never shown
 }
 
@@ -122,6 +123,13 @@ func New(code Code, format string, args ...any) *Fault {
 func (f *Fault) WithHint(format string, args ...any) *Fault {
 	g := *f
 	g.Hint = fmt.Sprintf(format, args...)
+	return &g
+}
+
+// WithTrace returns f with the id under which a server's log has it.
+func (f *Fault) WithTrace(id string) *Fault {
+	g := *f
+	g.Trace = id
 	return &g
 }
 

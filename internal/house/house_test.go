@@ -38,7 +38,7 @@ var sideways = map[string]string{"internal/render": "internal/chart"}
 // exempt stand outside the house.
 var exempt = []string{
 	"internal/house",
-	"internal/charttest", "internal/workertest", "internal/clustertest", // for tests
+	"internal/charttest", "internal/workertest", "internal/clustertest", "internal/telemetry/otlptest", // for tests
 }
 
 // pure are the parts that decide: what they need comes in as arguments.
@@ -71,6 +71,7 @@ var fences = []struct {
 		"charm.land/huh", "charm.land/lipgloss", "charm.land/bubbletea",
 	}, []string{"internal/cli"}},
 	{[]string{"database/sql", "modernc.org/sqlite", "github.com/pressly/goose"}, []string{"internal/registry"}},
+	{[]string{"github.com/prometheus", "go.opentelemetry.io"}, []string{"internal/telemetry"}},
 	{[]string{module + "/internal/telemetry"}, []string{"internal/operator", "internal/portal", "internal/cli"}},
 	{[]string{"github.com/zalando/go-keyring"}, []string{"internal/session"}},
 	{[]string{module + "/internal/cli"}, []string{"cmd/zae"}},

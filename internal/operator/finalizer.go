@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 
@@ -67,6 +68,7 @@ func (r *reconciler) finalize(ctx context.Context, a *v1alpha1.ZaentrumAddon) er
 		if err := r.release(ctx, a, true); err != nil {
 			return err
 		}
+		r.say(ctx, a, slog.LevelInfo, "values kept")
 	}
 	before := client.MergeFromWithOptions(a.DeepCopy(), client.MergeFromWithOptimisticLock{})
 	controllerutil.RemoveFinalizer(a, v1alpha1.FinalizerValues)

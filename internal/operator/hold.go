@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"time"
@@ -44,6 +45,7 @@ func (r *reconciler) engage(ctx context.Context, a *v1alpha1.ZaentrumAddon, requ
 		}
 		return r.troubled(v1alpha1.PhaseFailed, err)
 	}
+	r.telemetry.Pruned(ctx, done.Pruned)
 	r.calm.wrote(a, done, r.now())
 	o, next := converged(a, done)
 	o.moved = h.moved
@@ -196,14 +198,16 @@ const reasonContentChanged = "ContentChanged" // of an event
 
 // tellMoved tells of content that moved, as one event, when its status has been written; before is the status
 // that was there.
-func (r *reconciler) tellMoved(a *v1alpha1.ZaentrumAddon, before *v1alpha1.ZaentrumAddonStatus, m *moved) {
+func (r *reconciler) tellMoved(ctx context.Context, a *v1alpha1.ZaentrumAddon, before *v1alpha1.ZaentrumAddonStatus, m *moved) {
 	if m == nil || !r.told.first(a, m.is) {
 		return
 	}
 	if movedWarning(before.Plan, m.is) != "" {
 		return // it was told before a restart
 	}
-	r.events.Eventf(a, nil, corev1.EventTypeWarning, reasonContentChanged, "Reconcile", "%s", cut(m.text(a), maxNote))
+	text := cut(m.text(a), maxNote)
+	r.events.Eventf(a, nil, corev1.EventTypeWarning, reasonContentChanged, "Reconcile", "%s", text)
+	r.say(ctx, a, slog.LevelWarn, "content changed", slog.String("reason", text))
 }
 
 // told remembers of which content an event told last. The zero value remembers nothing yet.

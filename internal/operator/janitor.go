@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -17,6 +18,7 @@ import (
 
 	"zaentrum.io/zae/api/v1alpha1"
 	"zaentrum.io/zae/internal/apply"
+	"zaentrum.io/zae/internal/telemetry"
 )
 
 // How long a values Secret may stay that nothing references (contract §2): a client creates a Secret
@@ -41,6 +43,7 @@ type janitor struct {
 	live   client.Reader
 	sight  *sight
 	now    func() time.Time
+	log    *slog.Logger
 
 	mu sync.Mutex
 	// since is, by addon and values Secret, from when nothing referenced it, until that is noted on the Secret.
@@ -133,6 +136,7 @@ func (j *janitor) look(ctx context.Context, a *v1alpha1.ZaentrumAddon, req ctrl.
 	if err != nil && !gone(err) {
 		return 0, err
 	}
+	j.log.Info("values Secret deleted", telemetry.KeyNamespace, req.Namespace, telemetry.KeyAddon, req.Name, "secret", s.GetName(), "since", stamp)
 	return 0, nil
 }
 

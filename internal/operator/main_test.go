@@ -5,7 +5,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,6 +29,7 @@ import (
 	"zaentrum.io/zae/internal/chart"
 	"zaentrum.io/zae/internal/charttest"
 	"zaentrum.io/zae/internal/operator"
+	"zaentrum.io/zae/internal/telemetry"
 	"zaentrum.io/zae/internal/worker"
 	"zaentrum.io/zae/internal/workertest"
 )
@@ -122,6 +123,8 @@ type house struct {
 	counting  *counting // of the operator that was started last
 	as        string    // who the operators are; empty: one who may do everything
 	wire      *wire
+	metrics   *prometheus.Registry // of the operator that was started last
+	collector string               // where spans go; empty for nowhere
 	stop      func()
 }
 
@@ -209,12 +212,21 @@ func (h *house) operator(cacheDir string) (stop func()) {
 	h.must(err)
 	counted := &counting{Worker: pool, Fetcher: fetcher}
 	h.counting = counted
+	logger := telemetry.NewLog(h.log, false)
+	var tracing *telemetry.Tracing
+	if h.collector != "" {
+		tracing, err = telemetry.NewTracing(ctx, telemetry.TracingOptions{Endpoint: h.collector, Service: "zae-operator", Log: logger})
+		h.must(err)
+	}
+	h.metrics = prometheus.NewRegistry()
+	told, err := telemetry.NewOperator(telemetry.OperatorOptions{Registerer: h.metrics, Tracing: tracing, Chart: fetcher.Stats, Worker: pool.Stats})
+	h.must(err)
 	done := make(chan error, 1)
 	go func() {
 		done <- operator.Run(ctx, operator.Options{
 			Config: config, Namespaces: []string{h.namespace}, Fetcher: counted, Worker: counted,
 			MetricsAddr: "0", ProbeAddr: "0", Now: h.clock.now,
-			Log: slog.New(slog.NewJSONHandler(h.log, nil)),
+			Log: logger, Telemetry: told,
 			// Two operators in one process would register the same controller names.
 			AnyName: true,
 		})
@@ -226,6 +238,7 @@ func (h *house) operator(cacheDir string) (stop func()) {
 			if err := <-done; err != nil {
 				h.Error(err)
 			}
+			tracing.Close()
 			if err := pool.Close(); err != nil {
 				h.Error(err)
 			}

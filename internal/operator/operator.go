@@ -31,7 +31,6 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -44,6 +43,7 @@ import (
 	"zaentrum.io/zae/api/v1alpha1"
 	"zaentrum.io/zae/internal/apply"
 	"zaentrum.io/zae/internal/engine"
+	"zaentrum.io/zae/internal/telemetry"
 )
 
 // Kinds are the kinds an addon's objects may have, which are the kinds that are watched (contract §3).
@@ -79,8 +79,12 @@ type Options struct {
 	Resync  time.Duration
 	Workers int // addons worked on at the same time in each of Namespaces; 8 by default
 
-	// AnyName allows a second operator in this process, as tests have; its metrics are told apart by nothing.
+	// AnyName allows a second operator in this process, as tests have; the metrics of controllers are told apart by
+	// nothing.
 	AnyName bool
+
+	// Telemetry is told what happens; by default it is there, and nobody sees it.
+	Telemetry *telemetry.Operator
 
 	Log *slog.Logger
 	// Now and Random are the clock and the source of generated values; the real ones by default.
@@ -88,7 +92,7 @@ type Options struct {
 	Random io.Reader
 }
 
-func (o *Options) defaults() {
+func (o *Options) defaults() (err error) {
 	if o.Resync == 0 {
 		o.Resync = 5 * time.Minute
 	}
@@ -107,6 +111,10 @@ func (o *Options) defaults() {
 	if len(o.Namespaces) == 0 {
 		o.Namespaces = []string{metav1.NamespaceAll}
 	}
+	if o.Telemetry == nil {
+		o.Telemetry, err = telemetry.NewOperator(telemetry.OperatorOptions{})
+	}
+	return err
 }
 
 // LeaderElectionID is the name of the operator's Lease.
@@ -122,11 +130,8 @@ func Scheme() *runtime.Scheme {
 
 // Run runs the operator until ctx ends. It returns an error when it cannot start or loses its leadership.
 func Run(ctx context.Context, o Options) error {
-	o.defaults()
-	logger := logr.FromSlogHandler(o.Log.Handler())
-	if !o.AnyName { // the one operator of a process: what logs without being asked, logs here
-		ctrl.SetLogger(logger)
-		klog.SetLogger(logger)
+	if err := o.defaults(); err != nil {
+		return fmt.Errorf("operator: %w", err)
 	}
 	shards := make([]*shard, 0, len(o.Namespaces))
 	for i, namespace := range o.Namespaces {
@@ -232,17 +237,19 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options, namespace string) (
 	if err := sight.follow(ctx); err != nil {
 		return nil, err
 	}
-	fetcher := newPatientFetcher(ctx, o.Fetcher, o.Now)
+	fetcher := newPatientFetcher(ctx, o.Fetcher, o.Now, o.Telemetry.Fetch)
 	r := &reconciler{
 		sight:  sight,
 		client: mgr.GetClient(),
 		live:   mgr.GetAPIReader(),
-		engine: &engine.Engine{Fetch: fetcher, Worker: o.Worker, Cluster: cluster},
+		engine: &engine.Engine{Fetch: fetcher, Worker: o.Worker, Cluster: cluster, Watch: o.Telemetry.Step},
 		events: mgr.GetEventRecorder("zae-operator"),
 		now:    o.Now,
 		random: o.Random,
 		resync: o.Resync,
 		writes: newWrites(),
+
+		telemetry: o.Telemetry, log: o.Log,
 	}
 	if r.ending, err = newEnding(mgr, namespace); err != nil {
 		return nil, err
@@ -253,7 +260,7 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options, namespace string) (
 		Watches(&v1alpha1.Zaentrum{}, handler.EnqueueRequestsFromMapFunc(r.addonsOfPlatform),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		WatchesRawSource(pods).
-		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers})
+		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers, LogConstructor: logged(mgr.GetLogger(), "addon")})
 	for _, gvk := range Kinds {
 		addons = addons.Watches(object(gvk), handler.EnqueueRequestsFromMapFunc(addonByLabel))
 	}
@@ -264,9 +271,10 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options, namespace string) (
 		return nil, err
 	}
 
-	j := &janitor{client: mgr.GetClient(), live: mgr.GetAPIReader(), sight: sight, now: o.Now}
+	j := &janitor{client: mgr.GetClient(), live: mgr.GetAPIReader(), sight: sight, now: o.Now, log: o.Log}
 	err = ctrl.NewControllerManagedBy(mgr).
 		Named("values-secrets").
+		WithLogConstructor(logged(mgr.GetLogger(), "values-secrets")).
 		Watches(object(corev1.SchemeGroupVersion.WithKind("Secret")), handler.EnqueueRequestsFromMapFunc(addonByLabel)).
 		Watches(&v1alpha1.ZaentrumAddon{}, &handler.EnqueueRequestForObject{}, builder.WithPredicates(specOrMetadataChanged())).
 		Complete(j)
@@ -278,6 +286,40 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options, namespace string) (
 		fetcher.wait()
 		pods.wait()
 	}, nil
+}
+
+// observe has the metrics of a namespace's addons read from the caches. An operator that does not lead has none to read.
+func observe(mgr ctrl.Manager, namespace string, t *telemetry.Operator) {
+	for _, gvk := range Kinds {
+		t.Kinds(gvk.Kind)
+	}
+	t.Watch(telemetry.Addons{
+		Namespace: namespace,
+		Leading: func() bool {
+			select {
+			case <-mgr.Elected():
+				return true
+			default:
+				return false
+			}
+		},
+		List: func(ctx context.Context) ([]v1alpha1.ZaentrumAddon, error) {
+			var list v1alpha1.ZaentrumAddonList
+			err := mgr.GetCache().List(ctx, &list, client.UnsafeDisableDeepCopy)
+			return list.Items, err
+		},
+	})
+}
+
+// logged names a controller's addon in the lines of controller-runtime as in ours.
+func logged(logger logr.Logger, controller string) func(*reconcile.Request) logr.Logger {
+	return func(req *reconcile.Request) logr.Logger {
+		l := logger.WithValues("controller", controller)
+		if req != nil {
+			l = l.WithValues(telemetry.KeyNamespace, req.Namespace, telemetry.KeyAddon, req.Name)
+		}
+		return l
+	}
 }
 
 // specOrMetadataChanged lets through what a person or a client changed, and drops what only the status,

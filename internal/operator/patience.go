@@ -23,6 +23,7 @@ type patientFetcher struct {
 	fetcher engine.Fetcher
 	base    context.Context //nolint:containedctx // of the operator: a fetch outlives the reconcile that started it
 	now     func() time.Time
+	watch   func(context.Context) (end func(error)) // of each fetch
 	running sync.WaitGroup
 
 	mu      sync.Mutex
@@ -36,13 +37,13 @@ type pendingFetch struct {
 	at      time.Time // when it was done
 }
 
-func newPatientFetcher(base context.Context, fetcher engine.Fetcher, now func() time.Time) *patientFetcher {
-	return &patientFetcher{fetcher: fetcher, base: base, now: now, pending: map[v1alpha1.ChartSource]*pendingFetch{}}
+func newPatientFetcher(base context.Context, fetcher engine.Fetcher, now func() time.Time, watch func(context.Context) func(error)) *patientFetcher {
+	return &patientFetcher{fetcher: fetcher, base: base, now: now, watch: watch, pending: map[v1alpha1.ChartSource]*pendingFetch{}}
 }
 
 // Fetch answers with the archive, the fault, or an engine.Waiting.
 func (f *patientFetcher) Fetch(ctx context.Context, src v1alpha1.ChartSource) (*chart.Archive, error) {
-	p := f.join(src)
+	p := f.join(ctx, src)
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
@@ -61,7 +62,7 @@ func (f *patientFetcher) Fetch(ctx context.Context, src v1alpha1.ChartSource) (*
 	}
 }
 
-func (f *patientFetcher) join(src v1alpha1.ChartSource) *pendingFetch {
+func (f *patientFetcher) join(ctx context.Context, src v1alpha1.ChartSource) *pendingFetch {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for other, p := range f.pending {
@@ -76,7 +77,9 @@ func (f *patientFetcher) join(src v1alpha1.ChartSource) *pendingFetch {
 	f.pending[src] = p
 	f.running.Go(func() {
 		defer close(p.done)
+		end := f.watch(ctx) // which is only asked whose fetch it is
 		p.archive, p.err = f.fetcher.Fetch(f.base, src)
+		end(p.err)
 		p.at = f.now()
 	})
 	return p

@@ -41,7 +41,7 @@ func TestAFetchThatIsNotWaitedForIsDroppedInTheEnd(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		return at
-	})
+	}, unwatched)
 	defer f.wait()
 	defer cancel()
 	src := v1alpha1.ChartSource{Ref: "oci://registry.example.org/example", Version: "1"}
@@ -59,12 +59,14 @@ func TestAFetchThatIsNotWaitedForIsDroppedInTheEnd(t *testing.T) {
 		t.Errorf("%d are kept that were come for", len(f.pending))
 	}
 	// What nobody comes for is dropped after a while.
-	<-f.join(src).done
+	<-f.join(t.Context(), src).done
 	mu.Lock()
 	at = at.Add(2 * time.Minute)
 	mu.Unlock()
-	<-f.join(v1alpha1.ChartSource{Ref: "oci://registry.example.org/other", Version: "1"}).done
+	<-f.join(t.Context(), v1alpha1.ChartSource{Ref: "oci://registry.example.org/other", Version: "1"}).done
 	if _, kept := f.pending[src]; kept || len(f.pending) != 1 {
 		t.Errorf("%d are kept", len(f.pending))
 	}
 }
+
+func unwatched(context.Context) func(error) { return func(error) {} }

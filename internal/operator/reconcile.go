@@ -7,12 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -24,6 +24,7 @@ import (
 	"zaentrum.io/zae/internal/chart"
 	"zaentrum.io/zae/internal/engine"
 	"zaentrum.io/zae/internal/fault"
+	"zaentrum.io/zae/internal/telemetry"
 	"zaentrum.io/zae/internal/values"
 )
 
@@ -44,6 +45,10 @@ type reconciler struct {
 	settled settled
 	fresh   fresh // generated values that nothing runs with yet
 	ending  *ending
+
+	telemetry *telemetry.Operator
+	log       *slog.Logger
+	corrected corrected
 }
 
 // How soon to look again when nothing would wake the reconcile by itself.
@@ -59,15 +64,29 @@ func (r *reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if err := r.client.Get(ctx, req.NamespacedName, a); err != nil {
 		if apierrors.IsNotFound(err) {
 			uid := r.writes.forget(req.NamespacedName)
+			if uid != "" {
+				r.log.Info("addon is gone", telemetry.KeyNamespace, req.Namespace, telemetry.KeyAddon, req.Name)
+			}
 			r.engine.Cluster.Forget(uid)
 			r.fresh.drop(uid)
 			r.told.forget(req.NamespacedName)
 			r.toldOf.forget(req.NamespacedName)
 			r.calm.forget(req.NamespacedName)
 			r.settled.forget(req.NamespacedName)
+			r.corrected.forget(req.NamespacedName)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
+	ctx, pass := r.telemetry.Begin(ctx, a)
+	result, err := r.safely(ctx, a)
+	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		err = nil // the operator ends, which is no fault of the addon's
+	}
+	return result, pass.End(a.Status.Phase, err)
+}
+
+// bring brings one addon, which may be changed, to what its resource says.
+func (r *reconciler) bring(ctx context.Context, a *v1alpha1.ZaentrumAddon) (ctrl.Result, error) {
 	if r.writes.behind(a) {
 		return ctrl.Result{RequeueAfter: afterStaleCache}, nil
 	}
@@ -223,6 +242,7 @@ func (r *reconciler) request(ctx context.Context, a *v1alpha1.ZaentrumAddon, pla
 		request.FromErrors = append(request.FromErrors, "values: "+problem)
 	}
 	request.Spec = spec
+	request.Did = func(report apply.Report) { r.did(ctx, a, known, report) }
 	return request, nil
 }
 
@@ -427,20 +447,4 @@ func readiness(h apply.Health) condition {
 	default:
 		return condition{metav1.ConditionFalse, reasonDegraded, h.Reason}
 	}
-}
-
-// maxNote is the longest text of an event (events.k8s.io/v1).
-const maxNote = 1024
-
-// transition tells a change of phase as an event.
-func (r *reconciler) transition(a *v1alpha1.ZaentrumAddon, before v1alpha1.Phase) {
-	if a.Status.Phase == before {
-		return
-	}
-	kind := corev1.EventTypeNormal
-	switch a.Status.Phase {
-	case v1alpha1.PhasePlanFailed, v1alpha1.PhaseDegraded, v1alpha1.PhaseFailed:
-		kind = corev1.EventTypeWarning
-	}
-	r.events.Eventf(a, nil, kind, string(a.Status.Phase), "Reconcile", "%s", cut(a.Status.Message, maxNote))
 }

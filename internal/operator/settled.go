@@ -157,6 +157,7 @@ func fetched(digest, stale string) string { return digest + " " + stale }
 
 // refresh brings the status of an addon that is settled up to date with how it runs, and answers when to look again.
 func (r *reconciler) refresh(ctx context.Context, a *v1alpha1.ZaentrumAddon, last *settledAt, now apply.Health) (time.Duration, error) {
+	r.telemetry.Settled(len(last.print))
 	if equality.Semantic.DeepEqual(last.health, now) {
 		return r.soon(), nil
 	}

@@ -158,8 +158,9 @@ func (r *reconciler) writeStatus(ctx context.Context, a *v1alpha1.ZaentrumAddon,
 		return 0, fmt.Errorf("status: %w", err)
 	}
 	r.writes.wrote(patched, r.now())
-	r.transition(patched, before.Phase)
-	r.tellMoved(patched, &before, o.moved)
+	r.telemetry.StatusWritten(ctx)
+	r.transition(ctx, patched, &before)
+	r.tellMoved(ctx, patched, &before, o.moved)
 	*a = *patched
 	return 0, nil
 }

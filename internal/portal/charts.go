@@ -153,6 +153,7 @@ func (s *Server) deleteResource(ctx context.Context, name string, keep bool) (bo
 			}
 			annotations[v1alpha1.AnnotationKeepValues] = strconv.FormatBool(keep)
 			r.object.SetAnnotations(annotations)
+			r.mark(ctx) // the deletion makes another generation
 			if keep {
 				controllerutil.AddFinalizer(r.object, v1alpha1.FinalizerValues)
 			} else {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,6 +21,7 @@ import (
 
 	"zaentrum.io/zae/api/v1alpha1"
 	"zaentrum.io/zae/internal/fault"
+	"zaentrum.io/zae/internal/trace"
 )
 
 // fieldManager is the owner of the fields that portal-api writes.
@@ -113,6 +115,21 @@ func (r *resource) put(spec v1alpha1.ZaentrumAddonSpec) (bool, error) {
 		}
 	}
 	return len(fields) > 0, nil
+}
+
+// mark notes on the resource in which trace its next generation is made; nothing outside of one.
+func (r *resource) mark(ctx context.Context) {
+	here := trace.From(ctx)
+	if !here.Valid() {
+		return
+	}
+	annotations := r.object.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[v1alpha1.AnnotationTraceparent] = here.String()
+	annotations[v1alpha1.AnnotationTracedGeneration] = strconv.FormatInt(r.object.GetGeneration()+1, 10)
+	r.object.SetAnnotations(annotations)
 }
 
 // plain is a value as a tree of maps, lists and scalars, with integers as int64.

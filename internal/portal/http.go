@@ -17,6 +17,8 @@ import (
 
 	"zaentrum.io/zae/internal/apitype"
 	"zaentrum.io/zae/internal/fault"
+	"zaentrum.io/zae/internal/telemetry"
+	"zaentrum.io/zae/internal/trace"
 )
 
 // maxBody is the largest request body (decisions §8).
@@ -181,6 +183,7 @@ func (s *Server) problem(w http.ResponseWriter, r *http.Request, err error) {
 	meaning := f.Code.Means()
 	p := apitype.Problem{
 		Type: "about:blank", Title: meaning.Title, Status: meaning.HTTP, Detail: f.Error(), Code: string(f.Code), Hint: f.Hint,
+		Trace: trace.From(r.Context()).ID(),
 	}
 	if own, ok := errors.AsType[*httpFault](err); ok {
 		if own.status != 0 {
@@ -194,7 +197,7 @@ func (s *Server) problem(w http.ResponseWriter, r *http.Request, err error) {
 	switch f.Code {
 	case fault.Internal:
 		// What went wrong inside is for those who run this, not for those who call it.
-		s.log.ErrorContext(r.Context(), "internal error", "route", r.Pattern, "error", err)
+		s.log.ErrorContext(r.Context(), "internal error", telemetry.KeyTrace, p.Trace, "route", r.Pattern, telemetry.KeyError, err)
 		p.Detail, p.Hint = "something went wrong inside portal-api; its log says what", ""
 	case fault.Unavailable:
 		p.Note = f.Error()

@@ -5,13 +5,11 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
-	"strconv"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-
 	"zaentrum.io/zae/internal/fault"
+	"zaentrum.io/zae/internal/telemetry"
+	"zaentrum.io/zae/internal/trace"
 )
 
 // observer sees what a handler answers.
@@ -41,12 +39,13 @@ func (o *observer) Write(p []byte) (int, error) {
 // Unwrap lets http.ResponseController reach the writer below.
 func (o *observer) Unwrap() http.ResponseWriter { return o.ResponseWriter }
 
-// observed sets the headers of every answer, turns a panic into a problem, and counts and logs the request:
-// its route, never its query, headers or body.
+// observed sets the headers of every answer, turns a panic into a problem, and counts, traces and logs the request: its
+// route, never its query, headers or body. The request becomes part of the trace that it names, or begins one.
 func (s *Server) observed(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := s.now()
 		o := &observer{ResponseWriter: w}
+		r, end := s.traced(w, r)
 		for name, value := range map[string]string{
 			"Cache-Control":                "no-store",
 			"Content-Security-Policy":      "default-src 'none'; frame-ancestors 'none'",
@@ -63,66 +62,67 @@ func (s *Server) observed(mux *http.ServeMux) http.Handler {
 					panic(p)
 				}
 				// The value that was panicked with may hold anything: its type and the place must do.
-				s.log.Error("panic", "route", r.Pattern, "type", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
+				s.log.Error("panic", telemetry.KeyTrace, trace.From(r.Context()).ID(), "route", r.Pattern, "type", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
 				if o.status == 0 {
 					s.problem(o, r, fault.New(fault.Internal, "panic"))
 				}
 			}
 			s.note(o, r, s.now().Sub(start))
+			end(routeOf(r), o.status)
 		}()
 		mux.ServeHTTP(o, r)
 	})
 }
 
-func (s *Server) note(o *observer, r *http.Request, took time.Duration) {
-	route := r.Pattern
-	if route == "" || route == "/" {
-		route = "none"
+// traced is the request in its trace, which the answer names too.
+func (s *Server) traced(w http.ResponseWriter, r *http.Request) (*http.Request, func(string, int)) {
+	var parent trace.Context
+	if given := r.Header.Values(trace.HeaderParent); len(given) == 1 {
+		parent, _ = trace.Parse(given[0])
 	}
-	s.metrics.requests.WithLabelValues(route, strconv.Itoa(o.status)).Inc()
-	s.metrics.seconds.WithLabelValues(route).Observe(took.Seconds())
+	tracing := s.o.Tracing
+	if quiet(r) {
+		tracing = nil
+	}
+	here, end := tracing.Request(r.Context(), parent)
+	if here.Valid() {
+		w.Header().Set(trace.HeaderResponse, here.String())
+	}
+	return r.WithContext(trace.With(r.Context(), here)), end
+}
+
+// quiet tells whether a request is one of those that machines make all the time.
+func quiet(r *http.Request) bool {
+	switch r.URL.Path {
+	case "/healthz", "/readyz", "/metrics":
+		return true
+	}
+	return false
+}
+
+func routeOf(r *http.Request) string {
+	if r.Pattern == "" || r.Pattern == "/" {
+		return "none"
+	}
+	return r.Pattern
+}
+
+func (s *Server) note(o *observer, r *http.Request, took time.Duration) {
+	route := routeOf(r)
+	s.metrics.Request(route, o.status, took)
 	level := slog.LevelInfo
-	switch route {
-	case "GET /healthz", "GET /readyz", "GET /metrics":
+	if quiet(r) {
 		level = slog.LevelDebug
 	}
 	attrs := []slog.Attr{
 		slog.String("route", route), slog.Int("status", o.status), slog.Int64("bytes", o.bytes),
-		slog.Int64("ms", took.Milliseconds()),
+		slog.Int64("ms", took.Milliseconds()), slog.String(telemetry.KeyTrace, trace.From(r.Context()).ID()),
 	}
 	if name := r.PathValue("name"); possibleName(name) {
-		attrs = append(attrs, slog.String("addon", name))
+		attrs = append(attrs, slog.String(telemetry.KeyAddon, name))
 	}
 	if o.code != "" {
 		attrs = append(attrs, slog.String("code", o.code))
 	}
 	s.log.LogAttrs(r.Context(), level, "request", attrs...)
-}
-
-// metrics are what /metrics answers.
-type metrics struct {
-	registry      *prometheus.Registry
-	requests      *prometheus.CounterVec
-	seconds       *prometheus.HistogramVec
-	registrations *prometheus.CounterVec
-	serve         http.HandlerFunc
-}
-
-func newMetrics() *metrics {
-	m := &metrics{
-		registry: prometheus.NewRegistry(),
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "zae_portal_requests_total", Help: "Requests answered, by route and status.",
-		}, []string{"route", "status"}),
-		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "zae_portal_request_seconds", Help: "Time to answer a request, by route.",
-			Buckets: []float64{.005, .02, .1, .5, 2, 10, 30},
-		}, []string{"route"}),
-		registrations: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "zae_portal_registrations_total", Help: "Attempts to register a chart addon, by result.",
-		}, []string{"result"}),
-	}
-	m.registry.MustRegister(m.requests, m.seconds, m.registrations)
-	m.serve = promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}).ServeHTTP
-	return m
 }

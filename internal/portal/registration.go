@@ -21,9 +21,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"zaentrum.io/zae/api/v1alpha1"
+	"zaentrum.io/zae/internal/chart"
 	"zaentrum.io/zae/internal/fault"
 	"zaentrum.io/zae/internal/registry"
 	"zaentrum.io/zae/internal/registry/capability"
+	"zaentrum.io/zae/internal/telemetry"
+	"zaentrum.io/zae/internal/trace"
 )
 
 const (
@@ -120,7 +123,7 @@ func (r *registrar) run(ctx context.Context) error {
 func (r *registrar) enqueueKnown(ctx context.Context) {
 	addons, failures, err := r.s.registered(ctx)
 	if err != nil {
-		r.s.log.Error("registry cannot be read", "error", err)
+		r.s.log.Error("registry cannot be read", telemetry.KeyError, err)
 		return
 	}
 	for key := range addons {
@@ -278,15 +281,31 @@ func (r *registrar) register(ctx context.Context, addon *v1alpha1.ZaentrumAddon)
 		return err
 	}
 	if same {
-		r.s.metrics.registrations.WithLabelValues("unchanged").Inc()
+		r.s.metrics.Registration(telemetry.RegistrationUnchanged)
 		return r.s.o.Registry.Clear(ctx, addon.Name)
 	}
 	if err := r.s.o.Registry.Register(ctx, registration); err != nil {
 		return err
 	}
-	r.s.metrics.registrations.WithLabelValues("registered").Inc()
-	r.s.log.Info("addon registered", "addon", addon.Name, "chart", applied.Ref, "version", applied.Version)
+	r.s.metrics.Registration(telemetry.RegistrationNew)
+	r.s.log.Info("addon registered", append(tracedBy(addon), telemetry.KeyAddon, addon.Name, "chart", shownRef(applied.Ref), "version", applied.Version)...)
 	return nil
+}
+
+// tracedBy is the trace that asked for what runs, as keys and values of a log line; none when that is not known.
+func tracedBy(addon *v1alpha1.ZaentrumAddon) []any {
+	if c, ok := trace.Parse(addon.Traceparent()); ok {
+		return []any{telemetry.KeyTrace, c.ID()}
+	}
+	return nil
+}
+
+// shownRef is a chart's reference for a log line. The query of a link may be a credential.
+func shownRef(ref string) string {
+	if r, err := chart.ParseReference(ref); err == nil {
+		return r.String()
+	}
+	return "(not shown)"
 }
 
 // free refuses a workload that is the platform's or another addon's.
@@ -328,15 +347,15 @@ func (r *registrar) same(ctx context.Context, now registry.Registration) (bool, 
 
 // fail keeps why an addon could not be registered. It answers the error, so that it is tried again.
 func (r *registrar) fail(ctx context.Context, name string, err error) error {
-	r.s.metrics.registrations.WithLabelValues("failed").Inc()
+	r.s.metrics.Registration(telemetry.RegistrationFailed)
 	message := err.Error()
 	if fault.CodeOf(err) == fault.Internal {
-		r.s.log.Error("addon cannot be registered", "addon", name, "error", err)
+		r.s.log.Error("addon cannot be registered", telemetry.KeyAddon, name, telemetry.KeyError, err)
 		message = "something went wrong inside portal-api; its log says what"
 	}
 	before, failed := r.s.o.Registry.Failure(ctx, name)
 	if failed == nil && (before == nil || before.Message != message) {
-		r.s.log.Warn("addon not registered", slog.String("addon", name), slog.String("reason", message))
+		r.s.log.Warn("addon not registered", slog.String(telemetry.KeyAddon, name), slog.String("reason", message))
 		failed = r.s.o.Registry.Fail(ctx, name, message, r.s.now())
 	}
 	return errors.Join(err, failed)
@@ -352,7 +371,7 @@ func (r *registrar) unregister(ctx context.Context, name string) error {
 		return err
 	}
 	if len(removed) > 0 {
-		r.s.log.Info("addon unregistered", "addon", name, "rows", len(removed))
+		r.s.log.Info("addon unregistered", telemetry.KeyAddon, name, "rows", len(removed))
 	}
 	failures, err := r.s.o.Registry.Failures(ctx)
 	for waiting := range failures {

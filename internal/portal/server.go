@@ -26,6 +26,7 @@ import (
 	"zaentrum.io/zae/api/v1alpha1"
 	"zaentrum.io/zae/internal/apitype"
 	"zaentrum.io/zae/internal/registry"
+	"zaentrum.io/zae/internal/telemetry"
 )
 
 // Options say how portal-api is set up. Only Registry is required.
@@ -54,6 +55,8 @@ type Options struct {
 	RetryInterval time.Duration
 	// RequestTimeout bounds the work for one request; 0 means 20 seconds.
 	RequestTimeout time.Duration
+	// Tracing sends spans of requests; nil sends none.
+	Tracing *telemetry.Tracing
 	// Log gets one line per request and one per change of a registration; nil means none.
 	Log *slog.Logger
 	// Now is the clock; nil means time.Now.
@@ -78,7 +81,7 @@ type Server struct {
 	now       func() time.Time
 	auth      *authenticator
 	available *availability
-	metrics   *metrics
+	metrics   *telemetry.Portal
 	fetch     *fetcher
 	handler   http.Handler
 }
@@ -134,7 +137,7 @@ func New(o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		o: o, log: o.Log, now: o.Now, auth: auth, metrics: newMetrics(),
+		o: o, log: o.Log, now: o.Now, auth: auth, metrics: telemetry.NewPortal(),
 		available: &availability{client: o.Client, namespace: o.Namespace, now: o.Now},
 		fetch:     newFetcher(o.Resolve),
 	}
@@ -166,7 +169,7 @@ func (s *Server) routes() http.Handler {
 	r.route("GET", apitype.PathDiscovery, handle(s, anybody, http.StatusOK, s.discovery))
 	r.route("GET", "/healthz", s.healthy)
 	r.route("GET", "/readyz", s.ready)
-	r.route("GET", "/metrics", s.metrics.serve)
+	r.route("GET", "/metrics", s.metrics.ServeHTTP)
 	r.refuseTheRest(s)
 	return s.observed(mux)
 }

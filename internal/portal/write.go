@@ -332,7 +332,9 @@ func (s *Server) prepare(ctx context.Context, w write, first types.UID, secret s
 	if spec.ValuesFrom, err = w.inputs.apply(spec.ValuesFrom, secret); err != nil {
 		return nil, false, err
 	}
-	changed, err = r.put(spec)
+	if changed, err = r.put(spec); changed {
+		r.mark(ctx)
+	}
 	return r, changed, err
 }
 

@@ -1,0 +1,60 @@
+package telemetry
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// Portal is what an API tells of itself. It is safe for use by several goroutines.
+type Portal struct {
+	serve         http.Handler
+	requests      *prometheus.CounterVec
+	seconds       *prometheus.HistogramVec
+	registrations *prometheus.CounterVec
+}
+
+// What comes of an attempt to register an addon.
+const (
+	RegistrationNew       = "registered"
+	RegistrationUnchanged = "unchanged"
+	RegistrationFailed    = "failed"
+)
+
+// NewPortal has a registry of its own, which it serves.
+func NewPortal() *Portal {
+	registry := prometheus.NewRegistry()
+	p := &Portal{
+		serve: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "zae_portal_requests_total", Help: "Requests answered, by route and status.",
+		}, []string{"route", "status"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "zae_portal_request_seconds", Help: "Time to answer a request, by route.",
+			Buckets: []float64{.005, .02, .1, .5, 2, 10, 30},
+		}, []string{"route"}),
+		registrations: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "zae_portal_registrations_total", Help: "Attempts to register a chart addon, by result.",
+		}, []string{"result"}),
+	}
+	registry.MustRegister(p.requests, p.seconds, p.registrations)
+	for _, result := range []string{RegistrationNew, RegistrationUnchanged, RegistrationFailed} {
+		p.registrations.WithLabelValues(result)
+	}
+	return p
+}
+
+// Request notes an answered request. The route is a pattern, never an address.
+func (p *Portal) Request(route string, status int, took time.Duration) {
+	p.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
+	p.seconds.WithLabelValues(route).Observe(took.Seconds())
+}
+
+// Registration notes what came of an attempt to register an addon.
+func (p *Portal) Registration(result string) { p.registrations.WithLabelValues(result).Inc() }
+
+// ServeHTTP answers with the metrics.
+func (p *Portal) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.serve.ServeHTTP(w, r) }
