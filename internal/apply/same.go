@@ -15,7 +15,8 @@ import (
 
 // same tells whether applying want would change nothing that live says about it: it is what was applied last
 // (by digest), every field of it is still ours and no other one is (a field that somebody else changed or
-// removed is no longer ours), and a Secret's data, which the digest leaves out, is equal.
+// removed is no longer ours), nobody is left who wrote one of them before, and a Secret's data, which the digest leaves
+// out, is equal.
 //
 // It is never wrongly true; that it is wrongly false costs one write that changes nothing.
 func (c *Cluster) same(want manifest.Object, live *unstructured.Unstructured) bool {
@@ -31,7 +32,7 @@ func (c *Cluster) same(want manifest.Object, live *unstructured.Unstructured) bo
 		return false
 	}
 	fields, err := c.fields(want)
-	return err == nil && fields.Equals(mine)
+	return err == nil && fields.Equals(mine) && !shared(live, mine)
 }
 
 // sameData compares the bytes behind the keys of want, or their digests; keys that others added are theirs.

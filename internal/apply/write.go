@@ -118,6 +118,11 @@ func (c *Cluster) perform(ctx context.Context, o Owner, steps []step, r *Report,
 			r.Refused = append(r.Refused, *refusal)
 			return nil
 		}
+		if s.live != nil {
+			if err := c.takeOver(ctx, written); err != nil {
+				return err
+			}
+		}
 		c.recent.put(o.UID, id, write{object: written})
 		live[id] = written.DeepCopy()
 		r.wrote(id, drifted, s.live == nil)
