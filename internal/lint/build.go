@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"zaentrum.io/zae/internal/inputs"
 )
@@ -301,7 +302,7 @@ func (b *builder) object(nodes []*jsonNode, at string, depth int) (any, bool) {
 			out[name] = v
 		}
 	}
-	open := keyword(nodes, "properties") == nil && b.full && depth < fullDepth && b.described(nodes, depth)
+	open := keyword(nodes, "properties") == nil && b.full && depth < fullDepth && b.described(nodes, depth) && !strings.HasSuffix(at, ".limits") && !strings.HasSuffix(at, ".requests")
 	for i := 0; open && i < 2 || len(out) < countOf(nodes, "minProperties", 0); i++ {
 		key := "zae" + strconv.Itoa(i)
 		if names := keyword(nodes, "propertyNames"); names != nil {

@@ -122,7 +122,7 @@ func (f *forker) asked(nodes, around []*jsonNode, path []string, depth int) map[
 	out := map[string]any{}
 	required := requiredNames(nodes)
 	for _, name := range f.build.names(nodes, required) {
-		at := append(path[:len(path):len(path)], name)
+		at := slices.Concat(path, []string{name})
 		own := f.build.apply(propertyNodes(nodes, name)...)
 		all := f.build.apply(append(propertyNodes(nodes, name), propertyNodes(around, name)...)...)
 		if keyword(all, inputs.GenerateKeyword) != nil { // the operator gives it
@@ -150,7 +150,7 @@ func (f *forker) asked(nodes, around []*jsonNode, path []string, depth int) map[
 func flat(path []string, tree map[string]any) []assign {
 	var out []assign
 	for _, name := range slices.Sorted(maps.Keys(tree)) {
-		at := append(path[:len(path):len(path)], name)
+		at := slices.Concat(path, []string{name})
 		if sub, ok := tree[name].(map[string]any); ok && len(sub) > 0 {
 			out = append(out, flat(at, sub)...)
 			continue

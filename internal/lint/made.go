@@ -185,6 +185,9 @@ func number(text, kind string) (any, bool) {
 func (m maker) texts(in inputs.Input) []string {
 	s := m.sentinel(in.Path)
 	host := strings.ToLower(s) + ".example.org"
+	if !in.Secret {
+		s = strings.ToLower(s) // fit for a name
+	}
 	var out []string
 	switch in.Format {
 	case "uri", "iri", "uri-reference", "iri-reference":
@@ -209,6 +212,9 @@ func (m maker) texts(in inputs.Input) []string {
 	if function := m.forms[in.Path]; function != "" {
 		out = append(out, m.parsedText(function, in.Path))
 	}
+	if text := quantityFor(in.Path); text != "" && !in.Secret {
+		out = append(out, text)
+	}
 	if in.Pattern != "" {
 		out = append(out, s, strings.ToLower(s), m.letters(in.Path), m.digits(in.Path), "https://"+host, "postgres://"+s+"@"+host+"/zae", host, host+":8080", "1Gi", "100m", "30s", "1")
 		if text, ok := matching(in.Pattern, 0); ok {
@@ -220,6 +226,17 @@ func (m maker) texts(in inputs.Input) []string {
 		out = append(out, text)
 	}
 	return out
+}
+
+// quantityFor is a quantity where the name of an input says that one is meant.
+func quantityFor(path string) string {
+	name := strings.ToLower(path[strings.LastIndexByte(path, '.')+1:])
+	for _, one := range []struct{ end, text string }{{"cpu", "100m"}, {"memory", "64Mi"}, {"size", "1Gi"}, {"storage", "1Gi"}, {"capacity", "1Gi"}} {
+		if strings.HasSuffix(name, one.end) {
+			return one.text
+		}
+	}
+	return ""
 }
 
 // fit makes a text as long as the schema wants it.

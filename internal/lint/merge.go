@@ -23,16 +23,18 @@ func (s *shown) spot() string {
 	if !inRender && s.render == 0 || !strings.Contains(s.File, "templates/") {
 		return ""
 	}
-	kind, _, _ := strings.Cut(s.Object, "/")
 	message := numbers.ReplaceAllString(s.Message, "#")
 	if rule, known := RuleByID(s.Rule); known && rule.Guardrail {
 		message = "" // says what was found there, which may be this or that
 	}
-	return strings.Join([]string{s.Rule, string(s.Severity), s.File, kind, message}, "\x00")
+	return strings.Join([]string{s.Rule, string(s.Severity), s.File, message}, "\x00")
 }
 
-// field is the path of a finding, whatever the place in lists.
-func (s *shown) field() string { return numbers.ReplaceAllString(s.Path, "#") }
+// fieldOf is the kind and path of a finding, whatever the object's name and the place in lists.
+func (s *shown) fieldOf() string {
+	kind, _, _ := strings.Cut(s.Object, "/")
+	return kind + " " + numbers.ReplaceAllString(s.Path, "#")
+}
 
 // placed tells whether two findings are at the same place of a template.
 func (s *shown) placed(other *shown) bool {
@@ -69,7 +71,7 @@ func sameFault(a, b *shown, common func(rows []int) []string) bool {
 	if a.placed(b) {
 		return true
 	}
-	if a.Line != b.Line || a.Column != b.Column || a.field() != b.field() || slices.ContainsFunc(a.rows, func(n int) bool { return slices.Contains(b.rows, n) }) {
+	if a.Line != b.Line || a.Column != b.Column || a.fieldOf() != b.fieldOf() || slices.ContainsFunc(a.rows, func(n int) bool { return slices.Contains(b.rows, n) }) {
 		return false
 	}
 	return len(common(a.rows)) == 0 || len(common(b.rows)) == 0 || len(common(slices.Concat(a.rows, b.rows))) > 0

@@ -35,7 +35,7 @@ func (l *linter) originate(ctx context.Context) error {
 			if len(open) == 0 || left == 0 {
 				break
 			}
-			row := open[0].row
+			row := mostWanted(open)
 			tried[row] = true
 			left--
 			texts, err := l.texts(ctx, marked, m, row)
@@ -63,6 +63,21 @@ func (l *linter) marked(named bool) (*chart.Archive, *marks) {
 		return nil, nil
 	}
 	return marked, m
+}
+
+// mostWanted is the render that shows most of the findings, of several the first.
+func mostWanted(open []wanted) int {
+	count := map[int]int{}
+	best := open[0].row
+	for _, one := range open {
+		count[one.row]++
+	}
+	for _, one := range open {
+		if count[one.row] > count[best] {
+			best = one.row
+		}
+	}
+	return best
 }
 
 // wanted is a finding that has no place yet, and a render that shows it.

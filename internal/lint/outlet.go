@@ -2,6 +2,7 @@ package lint
 
 import (
 	"context"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -130,9 +131,10 @@ func differ(before render.Text, after string, slots []slot, others map[string]st
 			continue
 		}
 		start, end := document(lines, i)
-		for _, s := range in {
+		m := newMarked(lines[start:end], i-start, pairs[i], in, others)
+		for n, s := range in {
 			o := outlet{slot: s, text: others[s.text], file: before.File, line: i}
-			if o.breaks(lines[start:end], i-start, pairs[i]) {
+			if o.breaks(m, n) {
 				out = append(out, o)
 			}
 		}
@@ -198,29 +200,51 @@ func align(before, after []string, changes func(string) int) map[int][]string {
 // lineKey is the key or item that a line begins with.
 var lineKey = regexp.MustCompile(`^[ \t]*(?:- +)*(?:["']?[A-Za-z0-9_./$-]+["']?:)?`)
 
-// breaks tells whether a text that is in one line of a document breaks what is around it, or is another one when it is
-// read. It finds out which field that is.
-func (o *outlet) breaks(lines []string, at int, now []string) bool {
-	const mark = "Zq0d9c8b7a6f5e4d3c2b1aYw"
-	marked := strings.ReplaceAll(lines[at], o.slot.text, mark)
-	was, ok := partWith(slices.Concat(lines[:at], []string{marked}, lines[at+1:]), mark)
-	if !ok {
+// markedLine is a line of a document in which some texts come out, and what it has become with others.
+type markedLine struct {
+	was, is *strings.Replacer // the marks' texts before, and now
+	marks   []string
+	fields  []part // of the document with marks in the place of the texts
+	now     []part // of the document with what the line has become
+	valid   bool   // that is a document
+	line    string // what the line has become
+}
+
+func newMarked(lines []string, at int, now []string, in []slot, others map[string]string) *markedLine {
+	m := &markedLine{line: strings.Join(now, "\n")}
+	var was, is, mark []string
+	for n, s := range in {
+		one := fmt.Sprintf("Zq%02dd9c8b7a6f5e4d3c2b1aYw", n)
+		m.marks = append(m.marks, one)
+		was, is, mark = append(was, one, s.text), append(is, one, others[s.text]), append(mark, s.text, one)
+	}
+	m.was, m.is = strings.NewReplacer(was...), strings.NewReplacer(is...)
+	m.fields, _ = parts(slices.Concat(lines[:at], []string{strings.NewReplacer(mark...).Replace(lines[at])}, lines[at+1:]))
+	m.now, m.valid = parts(slices.Concat(lines[:at], now, lines[at+1:]))
+	return m
+}
+
+// breaks tells whether the text of a mark breaks what is around it, or is another one when it is read. It finds out which
+// field that is.
+func (o *outlet) breaks(m *markedLine, n int) bool {
+	mark := m.marks[n]
+	i := slices.IndexFunc(m.fields, func(f part) bool { return strings.Contains(f.text, mark) })
+	if i < 0 {
 		return false // in a comment, or where it is no text
 	}
-	o.object, o.path, o.whole = was.object, was.path, was.text == mark
+	was := m.fields[i]
+	o.object, o.path, o.whole = m.was.Replace(was.object), m.was.Replace(was.path), was.text == mark
 	if o.encoded = was.data && strings.HasPrefix(was.path, "data") && strings.Trim(o.text, base64Letters) != ""; o.encoded {
 		return true
 	}
-	joined := strings.Join(now, "\n")
-	if slices.ContainsFunc(strings.Split(o.text, "\n"), func(line string) bool { return !strings.Contains(joined, line) }) {
+	if slices.ContainsFunc(strings.Split(o.text, "\n"), func(line string) bool { return !strings.Contains(m.line, line) }) {
 		return false // the template makes something else of it, or escapes it
 	}
-	is, ok := parts(slices.Concat(lines[:at], now, lines[at+1:]))
-	want := strings.ReplaceAll(was.text, mark, o.text)
-	if !ok || strings.Contains(was.path, mark) || was.key && len(want) < shortestSecret { // short keys are not among the leaves
-		return !ok
+	want := m.is.Replace(was.text)
+	if !m.valid || m.is.Replace(was.path) != was.path || was.key && len(want) < shortestSecret { // short keys are not among the leaves
+		return !m.valid
 	}
-	return !slices.ContainsFunc(is, func(f part) bool {
+	return !slices.ContainsFunc(m.now, func(f part) bool {
 		return f.index == was.index && f.path == was.path && f.key == was.key && !f.other && f.text == want
 	})
 }
@@ -264,15 +288,4 @@ func parts(lines []string) ([]part, bool) {
 		add(doc, 0)
 	}
 	return out, true
-}
-
-// partWith is the first field that has a text in it.
-func partWith(lines []string, text string) (part, bool) {
-	all, _ := parts(lines)
-	for _, f := range all {
-		if strings.Contains(f.text, text) {
-			return f, true
-		}
-	}
-	return part{}, false
 }

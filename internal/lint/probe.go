@@ -155,6 +155,7 @@ func (l *linter) look(ctx context.Context, number int, platform map[string]any) 
 	if err != nil || result == nil {
 		return nil, err
 	}
+	l.rows[number].rendered = true
 	l.warnings(result.Warnings, number)
 	l.judgeObjects(result.Objects, g, platform, number)
 	l.guard(result.Objects, false, number, platform)

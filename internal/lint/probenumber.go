@@ -30,16 +30,26 @@ const (
 	longest  = int64(1_000_000) // from which a float is written with an exponent
 )
 
+// oddText breaks no YAML, and is no name, no image and no quantity.
+const oddText = "An Odd Text"
+
 // probeNumbers gives numbers without bounds, and texts that are empty, and looks for what comes of it.
 func (l *linter) probeNumbers(ctx context.Context, g given, number int, platform map[string]any) error {
 	above, below := l.unbounded(g)
-	var empty []trial
+	var empty, odd []trial
 	for _, s := range l.slots(g) {
-		if in, ok := l.space.schema.Input(s.input); ok && !s.secret && s.path == s.input && in.Type == inputs.TypeString && l.accepts(g, trial{path: s.path, value: ""}) {
-			empty = append(empty, trial{s.path, "", s.text})
+		in, ok := l.space.schema.Input(s.input)
+		if !ok || s.secret || s.path != s.input || in.Type != inputs.TypeString {
+			continue
+		}
+		if one := (trial{s.path, "", s.text}); l.accepts(g, one) {
+			empty = append(empty, one)
+		}
+		if one := (trial{s.path, oddText, s.text}); l.accepts(g, one) {
+			odd = append(odd, one)
 		}
 	}
-	if len(above)+len(below)+len(empty) == 0 || l.space.tired {
+	if len(above)+len(below)+len(empty)+len(odd) == 0 || l.space.tired {
 		return nil
 	}
 	base, problems, err := l.try(ctx, g, platform, false)
@@ -55,6 +65,7 @@ func (l *linter) probeNumbers(ctx context.Context, g given, number int, platform
 		{"number-unbounded", "the schema takes any large number, and with one", above},
 		{"number-unbounded", "the schema takes any number below 0, and with one", below},
 		{"text-not-narrowed", "the schema takes an empty text, and with one", empty},
+		{"text-not-narrowed", "the schema takes any text, and with one", odd},
 	} {
 		if err := p.try(ctx, one.rule, one.how, one.trials); err != nil {
 			return err
@@ -151,12 +162,12 @@ func (p *trialProbe) together(ctx context.Context, rule, how string, trials []tr
 		if trials[0].was != "" {
 			in = p.base
 		}
-		one, ok := blamed(in, f, trials)
+		one, object, ok := blamed(in, f, trials)
 		if !ok || p.probed[rule+"\x00"+one.path] {
 			continue
 		}
 		p.probed[rule+"\x00"+one.path] = true
-		found := Finding{Rule: rule, File: f.Source, Object: f.Kind + "/" + f.Name, Path: f.Path, render: p.number + 1}
+		found := Finding{Rule: rule, File: f.Source, Object: object, Path: f.Path, render: p.number + 1}
 		found.Message = one.path + ": " + how + ", the field is refused: " + f.What
 		at := p.locate(f.Source, f.Path)
 		found.Line, found.Column = at.line, at.column
@@ -165,8 +176,8 @@ func (p *trialProbe) together(ctx context.Context, rule, how string, trials []tr
 	return nil, nil
 }
 
-// blamed is the trial that is in the field of a finding.
-func blamed(set manifest.Set, f guard.Finding, trials []trial) (trial, bool) {
+// blamed is the trial that is in the field of a finding, and the object.
+func blamed(set manifest.Set, f guard.Finding, trials []trial) (trial, string, bool) {
 	for _, o := range set {
 		if id := o.ID(); id.Kind != f.Kind || o.Source != f.Source {
 			continue
@@ -177,12 +188,12 @@ func blamed(set manifest.Set, f guard.Finding, trials []trial) (trial, bool) {
 			}
 			for _, one := range trials {
 				if text := one.text(); leaf.text == text || one.was != "" && strings.Contains(leaf.text, text) {
-					return one, true
+					return one, o.ID().String(), true
 				}
 			}
 		}
 	}
-	return trial{}, false
+	return trial{}, "", false
 }
 
 // text is what a trial is found again by.
@@ -210,7 +221,7 @@ func (l *linter) refusals(set manifest.Set, platform map[string]any) map[string]
 }
 
 func refusalKey(f guard.Finding) string {
-	return f.Rule + "\x00" + f.Kind + "\x00" + f.Name + "\x00" + f.Path
+	return f.Rule + "\x00" + f.Kind + "\x00" + f.Source + "\x00" + f.Path
 }
 
 var (

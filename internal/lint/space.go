@@ -31,6 +31,8 @@ type row struct {
 	picks []int // for each param, the choice
 	file  string
 	tree  map[string]any // of the file
+	// rendered tells that it did.
+	rendered bool
 }
 
 // space is what may be given to a chart.
@@ -122,7 +124,7 @@ func (s *space) param(in inputs.Input) param {
 			shapes[shape(v)] = true
 		}
 		for _, v := range s.made.described(in) {
-			if !(there && sameValue(now, v)) && !shapes[shape(v)] && s.made.accepts(in, v) {
+			if (!there || !sameValue(now, v)) && !shapes[shape(v)] && s.made.accepts(in, v) {
 				shapes[shape(v)] = true
 				add(in.Path+shapeText(v), v)
 			}
@@ -133,7 +135,7 @@ func (s *space) param(in inputs.Input) param {
 		}
 	}
 	for _, v := range tried {
-		if !(there && sameValue(now, v)) && s.made.accepts(in, v) {
+		if (!there || !sameValue(now, v)) && s.made.accepts(in, v) {
 			add(in.Path+"="+label(v), v)
 		}
 	}
@@ -417,7 +419,57 @@ func (s *space) shows(rows []row, at []int) (with []string, first bool) {
 	if len(common) == 0 && len(at) > 0 {
 		return s.says(rows[slices.Min(at)]), true
 	}
-	return common, false
+	return s.needed(common, rows, at), false
+}
+
+// maxNeeded is how many inputs may be needed together for a finding to show, for it to be found out which.
+const maxNeeded = 3
+
+// needed are the fewest of what some rows have in common that no other row has, which rendered and does not show what
+// they show: the rest is there by chance. Of several, those of one group of inputs are meant.
+func (s *space) needed(common []string, rows []row, at []int) []string {
+	var others [][]string
+	for i, r := range rows {
+		if r.rendered && !slices.Contains(at, i) {
+			others = append(others, s.says(r))
+		}
+	}
+	var best []string
+	var choose func(from, n int, some []string)
+	choose = func(from, n int, some []string) {
+		if n == 0 {
+			if (best == nil || related(some) > related(best)) && !slices.ContainsFunc(others, func(all []string) bool { return holdsAll(all, some) }) {
+				best = slices.Clone(some)
+			}
+			return
+		}
+		for i := from; i+n <= len(common); i++ {
+			choose(i+1, n-1, append(some, common[i]))
+		}
+	}
+	for n := 1; n <= min(maxNeeded, len(common)-1) && best == nil; n++ {
+		choose(0, n, nil)
+	}
+	if best == nil {
+		return common
+	}
+	return best
+}
+
+func holdsAll(all, some []string) bool {
+	return !slices.ContainsFunc(some, func(one string) bool { return !slices.Contains(all, one) })
+}
+
+// related is how many inputs are in the group of the first one.
+func related(labels []string) int {
+	group, _, _ := strings.Cut(labels[0], ".")
+	n := 0
+	for _, one := range labels {
+		if other, _, ok := strings.Cut(one, "."); ok && other == group {
+			n++
+		}
+	}
+	return n
 }
 
 // tells what was rendered, for people.

@@ -232,6 +232,9 @@ func TestAFindingSaysWhatItsRendersHaveInCommon(t *testing.T) {
 	t.Parallel()
 	s := spaceOf(t, `{"properties": {"a": {"enum": ["x", "y"]}, "b": {"type": "boolean"}}}`, nil)
 	rows := []row{{picks: []int{0, 0}}, {picks: []int{1, 0}}, {picks: []int{1, 2}}, {picks: []int{2, 2}}, {picks: []int{0, 0}, file: "ci/values.yaml"}}
+	for i := range rows {
+		rows[i].rendered = true
+	}
 	for want, at := range map[string][]int{"": {0, 1}, "a=x": {1, 2}, "b=true": {2, 3}, "a=x b=true": {2}, "ci/values.yaml": {4}, "first a=x": {1, 3}} {
 		with, first := s.shows(rows, at)
 		if first {
@@ -240,6 +243,10 @@ func TestAFindingSaysWhatItsRendersHaveInCommon(t *testing.T) {
 		if got := strings.Join(with, " "); got != want {
 			t.Errorf("%v: %q, not %q", at, got, want)
 		}
+	}
+	rows[3].rendered = false // nothing is known of a row that did not render
+	if got, _ := s.shows(rows, []int{2}); !slices.Equal(got, []string{"b=true"}) {
+		t.Errorf("%q", got)
 	}
 	if got, _ := s.shows(rows, []int{static}); got != nil {
 		t.Errorf("static: %q", got)
