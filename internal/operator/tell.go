@@ -65,9 +65,9 @@ func (r *reconciler) transition(ctx context.Context, a *v1alpha1.ZaentrumAddon, 
 	if wrong(a.Status.Phase) {
 		kind, level = corev1.EventTypeWarning, slog.LevelWarn
 	}
-	r.events.Eventf(a, nil, kind, string(a.Status.Phase), "Reconcile", "%s", cut(a.Status.Message, maxNote))
 	r.say(ctx, a, level, "phase changed", slog.String("from", string(before.Phase)), slog.String("phase", string(a.Status.Phase)),
 		slog.String("reason", a.Status.Message))
+	r.events.Eventf(a, nil, kind, string(a.Status.Phase), "Reconcile", "%s", cut(a.Status.Message, maxNote))
 }
 
 // did tells what an apply did: as metrics, and, of what others had changed, as an event and a log line.
@@ -93,8 +93,8 @@ func (r *reconciler) did(ctx context.Context, a *v1alpha1.ZaentrumAddon, known *
 	if len(tell) == 1 && redactor.clean(tell[0].ID.Name) == tell[0].ID.Name {
 		related = pointer(a, tell[0].ID)
 	}
-	r.events.Eventf(a, related, corev1.EventTypeWarning, reasonDrift, "Reconcile", "%s", text)
 	r.say(ctx, a, slog.LevelWarn, "drift corrected", slog.Int("objects", len(tell)), slog.String("reason", text))
+	r.events.Eventf(a, related, corev1.EventTypeWarning, reasonDrift, "Reconcile", "%s", text)
 }
 
 const reasonDrift = "DriftCorrected" // of an event
