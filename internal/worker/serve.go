@@ -127,8 +127,7 @@ const pulse = 10 * time.Millisecond
 // watch ends the process when the job under way needs more than until of processor time, or too much memory, before it
 // is done: nothing in a template can be asked to stop. A worker without a job sleeps.
 func (s *server) watch(until time.Duration, done <-chan struct{}) {
-	ticker := time.NewTicker(pulse)
-	defer ticker.Stop()
+	ticker := time.NewTicker(pulse) // which ends with what waits for it
 	for {
 		select {
 		case <-done:
