@@ -59,7 +59,8 @@ func TestFaultFullDisk(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	h := openHouse(t, opening{args: []string{"--resync", "2s", "--cache-dir", dir, "--allow-loopback-registry", own.Addr()}})
+	// Without an election: the lease of one that was killed would be waited for each time.
+	h := openHouse(t, opening{args: []string{"--leader-elect=false", "--resync", "2s", "--cache-dir", dir, "--allow-loopback-registry", own.Addr()}})
 	apply := func(name string) {
 		h.publishTo(own.Addr(), name, "1.0.0", "one")
 		h.apply("apiVersion: zaentrum.io/v1alpha1\nkind: ZaentrumAddon\nmetadata: {name: " + name + "}\nspec: {chart: {ref: \"oci://" + own.Addr() + "/charts/" + name + "\", version: 1.0.0}}\n")
