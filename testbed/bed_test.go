@@ -8,12 +8,14 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -68,6 +70,7 @@ func TestBed(t *testing.T) {
 			"a service account's kubeconfig has only its roles": testKubeconfigFor,
 			"the audit log tells who did what":                  testAuditLog,
 			"tokens are those of the provider":                  testToken,
+			"a proxy sees every request and can lose it":        testProxy,
 		} {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
@@ -105,6 +108,58 @@ func TestBed(t *testing.T) {
 	httpClient.CloseIdleConnections()
 	http.DefaultClient.CloseIdleConnections()
 	goleak.VerifyNone(t, before)
+}
+
+func testProxy(t *testing.T, b *Bed, client kubernetes.Interface) {
+	ns := namespace(t, client)
+	if _, err := client.CoreV1().ServiceAccounts(ns).Create(t.Context(), &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: "proxied"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig, err := b.KubeconfigFor(t.Context(), ns, "proxied")
+	if err != nil {
+		t.Fatal(err)
+	}
+	credential, err := CredentialID(kubeconfig)
+	if err != nil || !strings.HasPrefix(credential, "JTI=") {
+		t.Errorf("credential %q, %v", credential, err)
+	}
+	var seen atomic.Int64
+	var lose atomic.Bool
+	url, err := b.ProxyAPIServer("proxy-of-a-test", func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			seen.Add(1)
+			if lose.Load() {
+				panic(http.ErrAbortHandler)
+			}
+			next.ServeHTTP(w, r)
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { must(t, b.Process("proxy-of-a-test").Stop()) })
+	must(t, Redirect(kubeconfig, url))
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return closing{next} }) // so that none is left
+	proxied := kubernetes.NewForConfigOrDie(config)
+	who := func() error {
+		review, err := proxied.AuthenticationV1().SelfSubjectReviews().Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+		if err == nil && review.Status.UserInfo.Username != "system:serviceaccount:"+ns+":proxied" {
+			t.Errorf("to the API server it is %s", review.Status.UserInfo.Username)
+		}
+		return err
+	}
+	must(t, who())
+	if seen.Load() == 0 {
+		t.Error("nothing came by")
+	}
+	lose.Store(true)
+	if who() == nil {
+		t.Error("a lost request was answered")
+	}
 }
 
 func testRollout(t *testing.T, _ *Bed, client kubernetes.Interface) {
