@@ -26,6 +26,15 @@ func notResting(refs []v1alpha1.ObjectRef, resting []manifest.ID) []v1alpha1.Obj
 	})
 }
 
+// runsAgain adds to a plan's effects the Jobs that come back changed, after they had run and somebody deleted them.
+func runsAgain(p *v1alpha1.Plan, before []v1alpha1.JobRun) {
+	for _, r := range p.Changes.Added {
+		if r.Kind == "Job" && slices.ContainsFunc(before, func(j v1alpha1.JobRun) bool { return j.Deleted && j.Name == r.Name }) {
+			p.Effects = append(p.Effects, r.String()+" runs again: it changes, and the one that ran was deleted")
+		}
+	}
+}
+
 // remembered are the runs that are over and still count. Once the chart's objects are applied, those are the
 // runs of what it renders now: a Job that it renders no more, or in another way, starts anew when it is back.
 func (c *Converged) remembered(r Request, owner apply.Owner) []v1alpha1.JobRun {

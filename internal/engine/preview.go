@@ -116,6 +116,7 @@ func (e *Engine) preview(ctx context.Context, r Request, owner apply.Owner, reca
 		out.Plan.Violations = append(out.Plan.Violations, refusal.String())
 	}
 	plan.Detail(out.Plan, changes(out.Rehearsal))
+	runsAgain(out.Plan, r.Jobs)
 	return out, nil
 }
 

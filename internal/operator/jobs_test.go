@@ -2,6 +2,7 @@ package operator_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -202,7 +203,13 @@ func TestAFinishedJobThatSomebodyDeletesIsNotRunAgain(t *testing.T) {
 			h.phase("jobs", tc.phase)
 			still("after a plan without it")
 
+			h.change("jobs", func(a *v1alpha1.ZaentrumAddon) { a.Spec.Suspend = true })
 			values(`{"job":true,"tag":2}`)
+			p := h.phase("jobs", v1alpha1.PhasePlanned).Status.Plan
+			if want := "Job/setup runs again: it changes, and the one that ran was deleted"; len(p.Changes.Added) != 1 || !slices.Contains(p.Effects, want) {
+				t.Errorf("a Job that comes back: %v, %q", p.Changes.Added, p.Effects)
+			}
+			h.change("jobs", func(a *v1alpha1.ZaentrumAddon) { a.Spec.Suspend = false })
 			second := h.anotherJob(first)
 			h.finish(batchv1.JobComplete)
 			// What is rendered no more is forgotten, and starts anew when it is back.

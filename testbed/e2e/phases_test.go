@@ -115,6 +115,21 @@ func (h *house) phases(name string) []string {
 
 const allReady = "1 of 1 components are ready"
 
+// TestAnInstallThatGoesWellIsNeverDegraded installs what has a claim, which no volume is bound to at first.
+func TestAnInstallThatGoesWellIsNeverDegraded(t *testing.T) {
+	h := newHouse(t)
+	h.login()
+	h.zae(0, h.add("--yes", "--wait")...)
+	h.jobIs("example", "example-migrate Complete")
+	h.phase("example", "Ready")
+	if got := strings.Join(h.phases("example"), " "); got != "Planned Installing Ready" {
+		t.Errorf("was %s", got)
+	}
+	if r := h.zae(0, "addon", "status", "example"); !strings.Contains(r.Stdout, "example-migrate  Complete") {
+		t.Error(r)
+	}
+}
+
 // TestAStalledRolloutSaysWhyAndHeals has a rollout stall in each way that does not pass by itself, all at once.
 func TestAStalledRolloutSaysWhyAndHeals(t *testing.T) {
 	h := newHouse(t)
