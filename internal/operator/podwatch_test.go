@@ -2,9 +2,11 @@ package operator_test
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -111,6 +113,12 @@ func TestPodsTellWhatTheirDeploymentDoesNot(t *testing.T) {
 	h.component("example", v1alpha1.PhaseDegraded, notFound)
 	h.stop()
 	transitions := h.phaseEvents()
+	h.wire.hook(func(r *http.Request) *http.Response {
+		if strings.HasSuffix(r.URL.Path, "/pods") { // all else is there before them
+			time.Sleep(time.Second)
+		}
+		return nil
+	})
 	h.start()
 	h.quiet("example-worker")
 	h.component("example", v1alpha1.PhaseDegraded, notFound)
