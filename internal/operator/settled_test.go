@@ -23,10 +23,15 @@ type counting struct {
 	engine.Worker
 	engine.Fetcher
 	renders, fetches atomic.Int64
+	// failing is the name of an addon at which rendering panics, with the canary; nil for none.
+	failing atomic.Pointer[string]
 }
 
 func (c *counting) Render(ctx context.Context, a *chart.Archive, j worker.Job) (*worker.Result, error) {
 	c.renders.Add(1)
+	if name := c.failing.Load(); name != nil && *name == j.Name {
+		panic("cannot render " + canary)
+	}
 	return c.Worker.Render(ctx, a, j)
 }
 

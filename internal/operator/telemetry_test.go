@@ -291,6 +291,25 @@ func TestMetricsTellOfAddonsAndOfWorkDone(t *testing.T) {
 	}
 }
 
+func TestAPanicTellsWhereAndNotWhat(t *testing.T) {
+	h := newHouse(t)
+	bad := "bad"
+	h.counting.failing.Store(&bad)
+	h.must(h.Create(t.Context(), h.addon(bad, "tiny", "0.1.0")))
+	h.eventually(func() string {
+		for _, line := range h.lines("panic") {
+			if line["level"] == "ERROR" && line["addon"] == bad && line["type"] == "string" && strings.Contains(fmt.Sprint(line["stack"]), "settled_test.go") {
+				return ""
+			}
+		}
+		return "the log has no line of a panic"
+	})
+	// Others are worked on, and it is tried again.
+	h.create(h.addon("tiny", "tiny", "0.1.0"), v1alpha1.PhaseInstalling)
+	h.counting.failing.Store(nil)
+	h.phase(bad, v1alpha1.PhaseFailed) // its objects are tiny's
+}
+
 const traced = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 func TestAReconcileIsPartOfTheTraceThatAskedForIt(t *testing.T) {
