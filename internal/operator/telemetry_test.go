@@ -3,6 +3,7 @@ package operator_test
 import (
 	"encoding/json"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -308,6 +309,44 @@ func TestAPanicTellsWhereAndNotWhat(t *testing.T) {
 	h.create(h.addon("tiny", "tiny", "0.1.0"), v1alpha1.PhaseInstalling)
 	h.counting.failing.Store(nil)
 	h.phase(bad, v1alpha1.PhaseFailed) // its objects are tiny's
+}
+
+func TestTheLogHasDocumentedKeysOnly(t *testing.T) {
+	text, err := os.ReadFile("../../docs/operating.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "\n## Logs\n")
+	table, _, _ = strings.Cut(table, "\n## ")
+	h := newHouse(t)
+	h.ready(h.example())
+	h.edit(&appsv1.Deployment{}, "example-worker", `{"spec":{"replicas":4}}`)
+	h.corrected(1)
+	h.create(h.addon("violating", "violation", "1.0.0"), v1alpha1.PhaseFailed)
+	h.must(h.Delete(t.Context(), h.addon("violating", "violation", "1.0.0")))
+	h.eventually(func() string {
+		if len(h.lines("addon is gone")) == 0 {
+			return "nothing tells that an addon is gone"
+		}
+		return ""
+	})
+	seen := 0
+	for text := range strings.Lines(h.log.String()) {
+		line := map[string]any{}
+		h.must(json.Unmarshal([]byte(text), &line))
+		if line["addon"] == nil { // a library's, about its own affairs
+			continue
+		}
+		seen++
+		for key := range line {
+			if !strings.Contains(table, "`"+key+"`") {
+				t.Errorf("%s is not in docs/operating.md: %s", key, text)
+			}
+		}
+	}
+	if seen < 6 {
+		t.Errorf("only %d lines are about addons", seen)
+	}
 }
 
 const traced = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
