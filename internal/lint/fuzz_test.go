@@ -57,3 +57,13 @@ func FuzzSpaces(f *testing.F) {
 		}
 	})
 }
+
+// FuzzOutlets: whatever is rendered, texts are looked for to an end.
+func FuzzOutlets(f *testing.F) {
+	f.Add("a: Zs0123456789abcdefQx\n---\nb: [Zs0123456789abcdefQx]\n", "a: yes\n---\nb: [yes]\n")
+	f.Add("kind: List\nitems:\n- a: |\n    Zs0123456789abcdefQx\n", "kind: List\nitems:\n- a: |\n    x\ny: &z [*z]\n")
+	f.Fuzz(func(_ *testing.T, before, after string) {
+		one := slot{path: "a", text: "Zs0123456789abcdefQx"}
+		differ(render.Text{Text: before}, after, []slot{one}, map[string]string{one.text: "yes"})
+	})
+}

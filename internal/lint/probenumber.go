@@ -35,17 +35,17 @@ const oddText = "An Odd Text"
 
 // probeNumbers gives numbers without bounds, and texts that are empty, and looks for what comes of it.
 func (l *linter) probeNumbers(ctx context.Context, g given, number int, platform map[string]any) error {
-	above, below := l.unbounded(g)
+	above, below := l.unbounded()
 	var empty, odd []trial
 	for _, s := range l.slots(g) {
 		in, ok := l.space.schema.Input(s.input)
 		if !ok || s.secret || s.path != s.input || in.Type != inputs.TypeString {
 			continue
 		}
-		if one := (trial{s.path, "", s.text}); l.accepts(g, one) {
+		if one := (trial{s.path, "", s.text}); l.space.made.accepts(in, one.value) {
 			empty = append(empty, one)
 		}
-		if one := (trial{s.path, oddText, s.text}); l.accepts(g, one) {
+		if one := (trial{s.path, oddText, s.text}); l.space.made.accepts(in, one.value) {
 			odd = append(odd, one)
 		}
 	}
@@ -75,7 +75,7 @@ func (l *linter) probeNumbers(ctx context.Context, g given, number int, platform
 }
 
 // unbounded are the inputs that may be any large number, or any below 0, each with one of its own.
-func (l *linter) unbounded(g given) (above, below []trial) {
+func (l *linter) unbounded() (above, below []trial) {
 	for i, in := range l.space.schema.Inputs() {
 		if in.Unaddressable || in.Enum != nil || in.Type != inputs.TypeInteger || len(above)+len(below) >= maxSlots {
 			continue
@@ -85,18 +85,15 @@ func (l *linter) unbounded(g given) (above, below []trial) {
 			step = n
 		}
 		n := int64(i%1000) * apart
-		if one := (trial{path: in.Path, value: (farAbove + n) / step * step}); l.accepts(g, one) {
+		if one := (trial{path: in.Path, value: (farAbove + n) / step * step}); l.space.made.accepts(in, one.value) {
 			above = append(above, one)
 		}
-		if one := (trial{path: in.Path, value: (farBelow - n) / step * step}); l.accepts(g, one) {
+		if one := (trial{path: in.Path, value: (farBelow - n) / step * step}); l.space.made.accepts(in, one.value) {
 			below = append(below, one)
 		}
 	}
 	return above, below
 }
-
-// accepts tells whether the schema takes a trial.
-func (l *linter) accepts(g given, one trial) bool { return len(l.space.problems(g.trying(one))) == 0 }
 
 // trying are the values with other ones for some inputs.
 func (g given) trying(trials ...trial) given {
@@ -163,7 +160,7 @@ func (p *trialProbe) together(ctx context.Context, rule, how string, trials []tr
 			in = p.base
 		}
 		one, object, ok := blamed(in, f, trials)
-		if !ok || p.probed[rule+"\x00"+one.path] {
+		if !ok || p.probed[rule+"\x00"+one.path] || one.value == "" && p.isUnquoted(object, f.Path) {
 			continue
 		}
 		p.probed[rule+"\x00"+one.path] = true
@@ -174,6 +171,13 @@ func (p *trialProbe) together(ctx context.Context, rule, how string, trials []tr
 		p.f.add(found, static)
 	}
 	return nil, nil
+}
+
+// isUnquoted tells whether a field was told of already as one that texts are written into as they are: an empty one is null.
+func (l *linter) isUnquoted(object, path string) bool {
+	return slices.ContainsFunc(l.f.list, func(f Finding) bool {
+		return f.Rule == "text-unquoted" && f.Severity != Info && f.Object == clean(object) && f.Path == path
+	})
 }
 
 // blamed is the trial that is in the field of a finding, and the object.

@@ -24,10 +24,13 @@ type class struct {
 	breaks string
 }
 
+// anyStart has everything in it but a second line.
+const anyStart = "Zs'\"x: #{\\y}"
+
 // The classes of awkward texts. Those of the first are of all kinds at once; it is found out which one it is with the
 // others, in their order.
 var classes = []class{
-	{[]string{"Zs'\"x: #{\\y}\n!Qx", "Zs'\"x: #{\\y}!Qx"}, "with quotes, a colon, a backslash and a second line in it, it is not what comes out"},
+	{[]string{anyStart + "\n!Qx", anyStart + "!Qx"}, "with quotes, a colon, a backslash and a second line in it, it is not what comes out"},
 	{[]string{"yes", "0123", "1e3", "null", "true", "1.10", "0x1F", "12345678", "~"}, "written without quotes: a text such as %q becomes something else"},
 	{[]string{"one: two #three", "one: two", "one #two", "*one", "&one", "!one", "%one", "@one", "{one"}, "written without quotes: a text such as %q is cut short, or breaks the YAML around it"},
 	{[]string{"one'two\"three\\d", "one'two\"three", "one\\d", "one\"two", "one'two"}, "a text with quotes or a backslash in it breaks the quotes around it"},
@@ -155,15 +158,43 @@ func (l *linter) awkward(g given, slots []slot, number int) map[string]string {
 // takesText is the first of some texts that the schema takes for a slot.
 func (l *linter) takesText(g given, s slot, texts []string) (string, bool) {
 	in, known := l.space.schema.Input(s.input)
+	if !known {
+		return "", false
+	}
+	whole := s.path == s.input
 	for _, text := range texts {
-		if known && s.path == s.input {
+		if whole {
 			text = fit(text, in)
 		}
-		if len(l.space.problems(g.with(map[string]string{s.text: text}))) == 0 {
+		v := any(text)
+		if !whole { // the input is a list or map that has the text in it
+			now, _ := g.get(s.input)
+			v = swapped(now, func(one string) string {
+				if one == s.text {
+					return text
+				}
+				return one
+			})
+		}
+		if l.space.made.accepts(in, v) {
 			return text, true
 		}
 	}
 	return "", false
+}
+
+// get is what is given for an input that is no secret of its own.
+func (g given) get(path string) (any, bool) {
+	keys := strings.Split(path, ".")
+	if v, ok := values.Get(g.spec, keys); ok {
+		return v, true
+	}
+	for _, from := range g.from {
+		if v, ok := values.Get(from.Document, keys); ok && from.TargetPath == "" {
+			return v, true
+		}
+	}
+	return nil, false
 }
 
 // probeTexts looks for texts that do not come out as they are given.

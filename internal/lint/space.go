@@ -249,7 +249,7 @@ func (s *space) rows(most int) (rows []row, more int) {
 		for c := 1; c < len(p.choices); c++ {
 			picks := make([]int, len(s.params))
 			picks[i] = c
-			if s.takes(picks) && !add(picks) {
+			if len(rows) >= most || s.takes(picks) && !add(picks) {
 				singles++
 			}
 		}
