@@ -92,29 +92,51 @@ func newAuthenticator(a Auth, now func() time.Time) (*authenticator, error) {
 
 func (a *authenticator) close() { a.issuer.close() }
 
-// requireAdmin is nil for an admin's request (decisions §6). It is a NoBearer fault without a valid token,
-// Forbidden when the token is no admin's, and Unreachable, with status 503, when the issuer cannot be asked.
-func (a *authenticator) requireAdmin(ctx context.Context, r *http.Request) error {
+// caller is who a request is from, as a valid bearer says.
+type caller struct {
+	// subject is the token's sub, and client what it was issued to (azp, else client_id).
+	subject, client string
+	// name is for people: preferred_username, which its owner may change.
+	name string
+	// expires is when the bearer is none any more; zero when it does not say.
+	expires time.Time
+}
+
+// key tells callers apart: one person through one client, or one service account.
+func (c caller) key() string { return c.client + "\n" + c.subject }
+
+// requireAdmin is who an admin's request is from (decisions §6). It is a NoBearer fault without a valid token,
+// Forbidden when the token is no admin's, and SignIn when the issuer cannot be asked.
+func (a *authenticator) requireAdmin(ctx context.Context, r *http.Request) (caller, error) {
 	raw, err := bearer(r)
 	if err != nil {
-		return err
+		return caller{}, err
 	}
 	if a.auth.Issuer == "" {
-		return issuerFault("no issuer is configured, so nobody can sign in")
+		return caller{}, issuerFault("no issuer is configured, so nobody can sign in")
 	}
 	// A token that is none must not make anybody ask the issuer.
 	if _, err := jose.ParseSigned(raw, a.algorithms); err != nil {
-		return invalidToken("the bearer is not a signed token of an accepted algorithm")
+		return caller{}, invalidToken("the bearer is not a signed token of an accepted algorithm")
 	}
 	token, err := a.issuer.verify(ctx, raw)
 	if err != nil {
-		return err
+		return caller{}, err
 	}
 	claims := map[string]any{}
 	if err := token.Claims(&claims); err != nil {
-		return invalidToken("the bearer's claims cannot be read")
+		return caller{}, invalidToken("the bearer's claims cannot be read")
 	}
-	return a.decide(claims)
+	who := caller{subject: token.Subject, client: issuedTo(claims), name: text(claims, "preferred_username"), expires: token.Expiry}
+	return who, a.decide(claims)
+}
+
+// issuedTo is the client that a token was issued to.
+func issuedTo(claims map[string]any) string {
+	if client := text(claims, "azp"); client != "" {
+		return client
+	}
+	return text(claims, "client_id")
 }
 
 // bearer is the token of a request.
@@ -138,10 +160,7 @@ func (a *authenticator) decide(claims map[string]any) error {
 	case "id", "refresh", "offline", "logout":
 		return invalidToken("the bearer is not an access token")
 	}
-	client := text(claims, "azp")
-	if client == "" {
-		client = text(claims, "client_id")
-	}
+	client := issuedTo(claims)
 	if !slices.Contains(a.auth.Clients, client) && !a.serviceAccount(claims, client) {
 		return forbidden("the token was issued to a client that may not administer")
 	}

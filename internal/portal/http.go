@@ -36,6 +36,8 @@ const (
 // call is one request, for the function that answers it.
 type call struct {
 	request *http.Request
+	// caller is who it is from; nobody where anybody may call.
+	caller caller
 	// name is the addon in the path.
 	name string
 	// header is of the answer; a problem has it too.
@@ -68,25 +70,33 @@ func answer[In, Out any](s *Server, who access, w http.ResponseWriter, r *http.R
 	defer cancel()
 	mustEnd, cancelEnd := context.WithTimeout(context.WithoutCancel(r.Context()), s.o.RequestTimeout)
 	defer cancelEnd()
-	if who != anybody {
-		if err := s.auth.requireAdmin(mayWait, r); err != nil {
-			return out, err
-		}
-	}
-	if who == chartAdmin {
-		if err := s.available.require(mayWait); err != nil {
-			return out, err
-		}
+	from, err := s.admit(mayWait, who, r)
+	if err != nil {
+		return out, err
 	}
 	var in In
 	if err := decodeBody(w, r, &in); err != nil {
 		return out, err
 	}
-	c := &call{request: r, name: r.PathValue("name"), header: w.Header(), mayWait: mayWait, mustEnd: mustEnd}
+	c := &call{request: r, caller: from, name: r.PathValue("name"), header: w.Header(), mayWait: mayWait, mustEnd: mustEnd}
 	if c.name != "" && !possibleName(c.name) {
 		return out, noAddon(c.name)
 	}
 	return do(c, in)
+}
+
+// admit is who a request is from, if they may call and what they call is there.
+func (s *Server) admit(ctx context.Context, who access, r *http.Request) (from caller, err error) {
+	if who == anybody {
+		return from, nil
+	}
+	if from, err = s.auth.requireAdmin(ctx, r); err != nil {
+		return from, err
+	}
+	if who == chartAdmin {
+		return from, s.available.require(ctx)
+	}
+	return from, nil
 }
 
 // drain throws away what is left of a body that is not much too large: a caller that is still sending would
@@ -219,38 +229,6 @@ func writeJSON(w http.ResponseWriter, status int, media string, body any) {
 	w.Header().Set("Content-Type", media)
 	w.WriteHeader(status)
 	_, _ = w.Write(append(out, '\n')) // a caller that has gone misses nothing
-}
-
-// router registers routes and remembers the methods of each path, for 405.
-type router struct {
-	mux     *http.ServeMux
-	methods map[string][]string
-}
-
-func (r router) route(method, path string, h http.HandlerFunc) {
-	r.mux.HandleFunc(method+" "+path, h)
-	r.methods[path] = append(r.methods[path], method)
-}
-
-// refuseTheRest answers every other method and address with a problem instead of a line of text.
-func (r router) refuseTheRest(s *Server) {
-	for path, methods := range r.methods {
-		if slices.Contains(methods, http.MethodGet) {
-			methods = append(methods, http.MethodHead)
-		}
-		slices.Sort(methods)
-		allow := strings.Join(methods, ", ")
-		r.mux.HandleFunc(path, func(w http.ResponseWriter, req *http.Request) {
-			s.problem(w, req, &httpFault{
-				Fault:  fault.New(fault.Malformed, "this address does not take this method").WithHint("it takes %s", allow),
-				status: http.StatusMethodNotAllowed,
-				header: http.Header{"Allow": {allow}},
-			})
-		})
-	}
-	r.mux.HandleFunc("/", func(w http.ResponseWriter, req *http.Request) {
-		s.problem(w, req, &httpFault{Fault: fault.New(fault.NotFound, "there is nothing at this address"), status: http.StatusNotFound})
-	})
 }
 
 func noAddon(name string) error {

@@ -141,7 +141,7 @@ func New(o Options) (*Server, error) {
 		available: &availability{client: o.Client, namespace: o.Namespace, now: o.Now},
 		fetch:     newFetcher(o.Resolve),
 	}
-	s.handler = s.routes()
+	s.handler = s.observed(s.mux(s.routes()))
 	return s, nil
 }
 
@@ -154,24 +154,46 @@ func (s *Server) Close() {
 	s.fetch.close()
 }
 
-// routes is the API: every address with what answers it.
-func (s *Server) routes() http.Handler {
-	mux := http.NewServeMux()
+// routes is the API: every address with what answers it, in the order in which it is documented.
+func (s *Server) routes() []route {
 	const charts, chart = apitype.PathAddonCharts, apitype.PathAddonCharts + "/{name}"
-	r := router{mux: mux, methods: map[string][]string{}}
-	r.route("GET", charts, handle(s, admin, http.StatusOK, s.availability))
-	r.route("POST", charts, handle(s, chartAdmin, http.StatusAccepted, s.createChart))
-	r.route("GET", chart, handle(s, chartAdmin, http.StatusOK, s.chart))
-	r.route("PATCH", chart, handle(s, chartAdmin, http.StatusAccepted, s.patchChart))
-	r.route("DELETE", chart, handle(s, chartAdmin, http.StatusOK, s.deleteChart))
-	r.route("POST", chart+"/install", handle(s, chartAdmin, http.StatusAccepted, s.installChart))
-	r.route("GET", apitype.PathAddons, handle(s, admin, http.StatusOK, s.addons))
-	r.route("GET", apitype.PathDiscovery, handle(s, anybody, http.StatusOK, s.discovery))
-	r.route("GET", "/healthz", s.healthy)
-	r.route("GET", "/readyz", s.ready)
-	r.route("GET", "/metrics", s.metrics.ServeHTTP)
-	r.refuseTheRest(s)
-	return s.observed(mux)
+	return []route{
+		endpoint(s, route{
+			method: "GET", path: charts, id: "getAvailability", who: admin, status: http.StatusOK,
+			summary: "Tells whether chart addons can be managed here, and if not, why.",
+		}, s.availability),
+		endpoint(s, route{
+			method: "POST", path: charts, id: "createAddonChart", who: chartAdmin, status: http.StatusAccepted,
+			summary: "Creates a chart addon, suspended, or updates the one of that name, so that it is planned.",
+		}, s.createChart),
+		endpoint(s, route{
+			method: "GET", path: chart, id: "getAddonChart", who: chartAdmin, status: http.StatusOK,
+			summary: "Reads a chart addon: what it asks for, its plan, and what runs.",
+		}, s.chart),
+		endpoint(s, route{
+			method: "PATCH", path: chart, id: "patchAddonChart", who: chartAdmin, status: http.StatusAccepted,
+			summary: "Changes what the body names of a chart addon, and leaves the rest.",
+		}, s.patchChart),
+		endpoint(s, route{
+			method: "DELETE", path: chart, id: "deleteAddonChart", who: chartAdmin, status: http.StatusOK,
+			summary: "Deletes a chart addon with everything that it applied, and its registry rows.",
+		}, s.deleteChart),
+		endpoint(s, route{
+			method: "POST", path: chart + "/install", id: "installAddonChart", who: chartAdmin, status: http.StatusAccepted,
+			summary: "Installs the current plan of a chart addon.",
+		}, s.installChart),
+		endpoint(s, route{
+			method: "GET", path: apitype.PathAddons, id: "listAddons", who: admin, status: http.StatusOK,
+			summary: "Lists all addons, from charts and from addresses.",
+		}, s.addons),
+		endpoint(s, route{
+			method: "GET", path: apitype.PathDiscovery, id: "discover", who: anybody, status: http.StatusOK,
+			summary: "Tells where to sign in, and the manifests of registered addons.",
+		}, s.discovery),
+		{method: "GET", path: "/healthz", id: "getHealth", media: textPlain, summary: "Tells that the process serves.", handler: s.healthy},
+		{method: "GET", path: "/readyz", id: "getReadiness", media: textPlain, summary: "Tells whether requests can be served.", handler: s.ready},
+		{method: "GET", path: "/metrics", id: "getMetrics", media: textPlain, summary: "Metrics in Prometheus' text format.", handler: s.metrics.ServeHTTP},
+	}
 }
 
 // HTTPServer is a server for Handler on an address, with limits on time and headers.
@@ -204,7 +226,7 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 }
 
 func writeText(w http.ResponseWriter, status int, text string) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("Content-Type", textPlain)
 	w.WriteHeader(status)
 	_, _ = io.WriteString(w, text) // a caller that has gone misses nothing
 }
