@@ -2,6 +2,7 @@ package chart
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"zaentrum.io/zae/api/v1alpha1"
+	"zaentrum.io/zae/internal/fault"
 )
 
 func stores(t *testing.T, bytes int64) map[string]store {
@@ -234,5 +236,27 @@ func TestASmallerCacheIsMadeSmallerAtOnce(t *testing.T) {
 	}
 	if _, ok := d.getBlob(digestOf(recent)); !ok {
 		t.Error("what was used last is gone")
+	}
+}
+
+func TestAPanicInAFetchIsAFaultOfThatFetch(t *testing.T) {
+	t.Parallel()
+	f, err := NewFetcher(FetcherOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole := f.courier
+	f.courier = nil // a fault of this package's own
+	src := v1alpha1.ChartSource{Ref: "oci://registry.example.org/example", Version: "1.0.0"}
+	for range 2 { // the second is not kept waiting for the first
+		if _, err := f.Fetch(t.Context(), src); fault.CodeOf(err) != fault.Internal {
+			t.Errorf("got %v", err)
+		} else if _, ok := errors.AsType[*fault.Panic](err); !ok {
+			t.Error("it does not tell where")
+		}
+	}
+	f.courier = whole
+	if err := f.Close(); err != nil {
+		t.Error(err)
 	}
 }

@@ -145,8 +145,8 @@ func (f *Fetcher) Close() error {
 // cache without a request when it was fetched under the same reference and version before; any other is
 // revalidated. Callers that ask for the same at the same time share one fetch.
 //
-// Faults: Invalid (src is not acceptable), ChartMissing, Digest, Registry (no answer, and nothing at hand)
-// and Chart (the answer is no chart, is too large, or comes from where no chart is fetched from).
+// Faults: Invalid (src is not acceptable), ChartMissing, Digest, Registry (no answer, and nothing at hand),
+// Chart (the answer is no chart, is too large, or comes from where no chart is fetched from) and Internal (a panic).
 func (f *Fetcher) Fetch(ctx context.Context, src v1alpha1.ChartSource) (*Archive, error) {
 	w, err := newWish(src)
 	if err != nil {
@@ -180,13 +180,18 @@ func (f *Fetcher) join(w wish) (*flight, error) {
 	f.running.Go(func() {
 		ctx, cancel := context.WithTimeout(f.base, f.timeout)
 		defer cancel()
+		defer func() {
+			if p := recover(); p != nil { // what a registry answers must not end the program
+				fl.archive, fl.err = nil, fault.Recovered(p, "chart %s: fetching it failed inside zae", w)
+			}
+			f.mu.Lock()
+			delete(f.flights, key)
+			f.mu.Unlock()
+			close(fl.done)
+		}()
 		var how origin
 		fl.archive, how, fl.err = f.fetch(f.courier.retries.within(ctx, f.timeout), w)
 		f.stats.count(how, fl.archive)
-		f.mu.Lock()
-		delete(f.flights, key)
-		f.mu.Unlock()
-		close(fl.done)
 	})
 	return fl, nil
 }

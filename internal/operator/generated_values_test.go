@@ -180,9 +180,7 @@ func TestARemovedAddonsGeneratedValueIsWaitedFor(t *testing.T) {
 		t.Error("the former Secret was replaced")
 	}
 	// The collector takes what the former addon owned.
-	for _, o := range []client.Object{former, h.secretNow("gen-env"), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "gen"}}} {
-		h.must(h.Delete(t.Context(), o))
-	}
+	h.collect(first.UID, former, h.secretNow("gen-env"), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "gen"}})
 	h.phase("gen", v1alpha1.PhaseReady)
 	if got := h.generated("gen"); string(got["key"]) == string(former.Data["key"]) || string(h.runs("gen")["key"]) != string(got["key"]) {
 		t.Error("not a value of its own")
@@ -208,10 +206,7 @@ func TestKeptGeneratedValuesAreUsedAgain(t *testing.T) {
 		}
 		return ""
 	})
-	for _, o := range []client.Object{&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "gen-env"}}, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "gen"}}} {
-		o.SetNamespace(h.namespace) // nothing collects here
-		h.must(h.Delete(t.Context(), o))
-	}
+	h.collect(a.UID, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "gen-env"}}, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "gen"}})
 	h.phase("gen", v1alpha1.PhaseReady)
 	if got := h.runs("gen"); string(got["key"]) != first || len(got["second"]) != 64 {
 		t.Errorf("the kept value is used: %t, and the new one was made: %t", string(got["key"]) == first, len(got["second"]) == 64)

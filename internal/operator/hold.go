@@ -23,7 +23,7 @@ func (r *reconciler) engage(ctx context.Context, a *v1alpha1.ZaentrumAddon, requ
 	if a.Spec.Suspend {
 		previewed, err := r.engine.Preview(ctx, *request, owner(a))
 		if err != nil {
-			return r.troubled(v1alpha1.PhasePlanFailed, err)
+			return r.troubled(ctx, a, v1alpha1.PhasePlanFailed, err)
 		}
 		o := planned(a, previewed)
 		o.reviewed = &v1alpha1.AppliedChart{Ref: a.Spec.Chart.Ref, Version: a.Spec.Chart.Version, Digest: o.plan.Chart.Digest}
@@ -35,7 +35,7 @@ func (r *reconciler) engage(ctx context.Context, a *v1alpha1.ZaentrumAddon, requ
 	}
 	h, err := r.hold(ctx, a, request)
 	if err != nil {
-		return r.troubled(v1alpha1.PhaseFailed, err)
+		return r.troubled(ctx, a, v1alpha1.PhaseFailed, err)
 	}
 	request.Calm = func(c *engine.Checked) bool { return r.calm.keep(a, c, r.now(), r.resync) }
 	done, err := r.engine.Converge(ctx, *request, owner(a))
@@ -43,7 +43,7 @@ func (r *reconciler) engage(ctx context.Context, a *v1alpha1.ZaentrumAddon, requ
 		if h.moved != nil && h.moved.held && fault.CodeOf(err) == fault.Digest {
 			err = h.moved.lost(a, err)
 		}
-		return r.troubled(v1alpha1.PhaseFailed, err)
+		return r.troubled(ctx, a, v1alpha1.PhaseFailed, err)
 	}
 	r.telemetry.Pruned(ctx, done.Pruned)
 	r.calm.wrote(a, done, r.now())

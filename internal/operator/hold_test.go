@@ -181,10 +181,7 @@ func TestATagThatMovesIsRolledOutWhereNobodyReadsPlans(t *testing.T) {
 		}
 		return ""
 	})
-	for _, o := range []client.Object{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "moving-b"}}, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "moving"}}} {
-		o.SetNamespace(h.namespace) // nothing collects here
-		h.must(h.Delete(t.Context(), o))
-	}
+	h.collect(got.UID, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "moving-b"}}, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "moving"}})
 	got = h.create(h.addon("moving", "moving", "1.0.0"), v1alpha1.PhaseReady)
 	if got.Status.Reviewed != nil || !h.exists(&corev1.ConfigMap{}, "moving-c") {
 		t.Errorf("reviewed: %v", got.Status.Reviewed)

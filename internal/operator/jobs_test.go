@@ -258,10 +258,10 @@ func TestAJobOfAnAddonThatIsAddedAnewRuns(t *testing.T) {
 	h := newHouse(t)
 	h.jobAddon()
 	first := h.finish(batchv1.JobComplete)
-	h.must(h.Delete(t.Context(), h.addon("jobs", "jobs", "1.0.0")))
+	former := h.addonNow("jobs")
+	h.must(h.Delete(t.Context(), former))
 	h.deleteJob()
-	// No garbage collector runs here.
-	h.must(h.Delete(t.Context(), &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: h.namespace, Name: "jobs"}}))
+	h.collect(former.UID, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "jobs"}}, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "setup"}})
 	a := h.addon("jobs", "jobs", "1.0.0")
 	a.Spec.Values = &runtime.RawExtension{Raw: []byte(`{"job":true,"tag":1}`)}
 	h.create(a, v1alpha1.PhaseReady)

@@ -20,6 +20,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -352,6 +353,35 @@ func (h *house) eventually(look func() string) {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
+}
+
+// collect plays the garbage collector, which does not run here, until the test ends: what an addon owned that is gone
+// is deleted, also when the operator, whose caches lag, puts it back once more.
+func (h *house) collect(former types.UID, objects ...client.Object) {
+	h.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	h.Cleanup(func() { stop(); <-done })
+	go func() {
+		defer close(done)
+		for ctx.Err() == nil {
+			for _, o := range objects {
+				o = o.DeepCopyObject().(client.Object)
+				if err := h.Get(ctx, h.key(o.GetName()), o); err != nil {
+					continue // not there, or the test has ended
+				}
+				for _, owner := range o.GetOwnerReferences() {
+					if owner.UID == former {
+						_ = h.Delete(ctx, o, client.Preconditions{UID: new(o.GetUID())}, client.PropagationPolicy(metav1.DeletePropagationBackground)) // again at the next turn
+					}
+				}
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	}()
 }
 
 // exists tells whether there is an object that is not on its way out.

@@ -566,9 +566,6 @@ func TestWhatAFormerAddonLeftIsWaitedFor(t *testing.T) {
 	// Nothing collects here: the former objects stay until the test plays the collector.
 	h.must(h.Create(t.Context(), h.addon("again", "again", "1.0.0")))
 	h.says("again", "", "waiting for the former")
-	for _, o := range []client.Object{&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "again-a"}}, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "again"}}} {
-		o.SetNamespace(h.namespace)
-		h.must(h.Delete(t.Context(), o))
-	}
+	h.collect(first.UID, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "again-a"}}, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "again"}})
 	h.phase("again", v1alpha1.PhaseReady)
 }

@@ -8,6 +8,7 @@ import (
 	"zaentrum.io/zae/api/v1alpha1"
 	"zaentrum.io/zae/internal/chart"
 	"zaentrum.io/zae/internal/engine"
+	"zaentrum.io/zae/internal/fault"
 )
 
 // How long a reconcile waits for a registry before it makes room for other addons, and how soon it looks
@@ -77,6 +78,11 @@ func (f *patientFetcher) join(ctx context.Context, src v1alpha1.ChartSource) *pe
 	f.pending[src] = p
 	f.running.Go(func() {
 		defer close(p.done)
+		defer func() {
+			if v := recover(); v != nil {
+				p.archive, p.err, p.at = nil, fault.Recovered(v, "the chart of %s: fetching it failed inside zae", shown(src)), f.now()
+			}
+		}()
 		end := f.watch(ctx) // which is only asked whose fetch it is
 		p.archive, p.err = f.fetcher.Fetch(f.base, src)
 		end(p.err)

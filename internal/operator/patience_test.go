@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"zaentrum.io/zae/api/v1alpha1"
 	"zaentrum.io/zae/internal/chart"
 	"zaentrum.io/zae/internal/engine"
+	"zaentrum.io/zae/internal/fault"
 )
 
 // gated is a registry that answers when it is let.
@@ -66,6 +68,28 @@ func TestAFetchThatIsNotWaitedForIsDroppedInTheEnd(t *testing.T) {
 	<-f.join(t.Context(), v1alpha1.ChartSource{Ref: "oci://registry.example.org/other", Version: "1"}).done
 	if _, kept := f.pending[src]; kept || len(f.pending) != 1 {
 		t.Errorf("%d are kept", len(f.pending))
+	}
+}
+
+// brokenFetcher is a fetcher with a fault of its own.
+type brokenFetcher struct{}
+
+func (brokenFetcher) Fetch(context.Context, v1alpha1.ChartSource) (*chart.Archive, error) {
+	panic("hunter2")
+}
+
+func TestAPanicInAFetchIsAFaultOfThatFetch(t *testing.T) {
+	t.Parallel()
+	f := newPatientFetcher(t.Context(), brokenFetcher{}, time.Now, unwatched)
+	defer f.wait()
+	src := v1alpha1.ChartSource{Ref: "oci://registry.example.org/example", Version: "1"}
+	_, err := f.Fetch(t.Context(), src)
+	p, ok := errors.AsType[*fault.Panic](err)
+	if !ok || fault.CodeOf(err) != fault.Internal || !strings.Contains(p.Stack, "brokenFetcher.Fetch") {
+		t.Fatalf("got %v", err)
+	}
+	if all := err.Error() + p.Error() + p.Stack; strings.Contains(all, "hunter2") {
+		t.Errorf("the panic's words show: %s", all)
 	}
 }
 

@@ -274,7 +274,8 @@ func failed(reason, message string) *outcome {
 }
 
 // troubled is for a plan that could not be made or applied.
-func (r *reconciler) troubled(phase v1alpha1.Phase, err error) (*outcome, time.Duration, error) {
+func (r *reconciler) troubled(ctx context.Context, a *v1alpha1.ZaentrumAddon, phase v1alpha1.Phase, err error) (*outcome, time.Duration, error) {
+	r.sayPanic(ctx, a, err)
 	var wait *engine.Waiting
 	if errors.As(err, &wait) {
 		return &outcome{waiting: wait.What}, wait.After, nil

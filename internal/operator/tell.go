@@ -2,9 +2,9 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -43,11 +43,18 @@ func (r *reconciler) say(ctx context.Context, a *v1alpha1.ZaentrumAddon, level s
 func (r *reconciler) safely(ctx context.Context, a *v1alpha1.ZaentrumAddon) (result ctrl.Result, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			r.say(ctx, a, slog.LevelError, "panic", slog.String("type", fmt.Sprintf("%T", p)), slog.String("stack", string(debug.Stack())))
-			result, err = ctrl.Result{}, fault.New(fault.Internal, "the operator failed at this addon; the line before this one says where")
+			result, err = ctrl.Result{}, fault.Recovered(p, "the operator failed at this addon; the line before this one says where")
+			r.sayPanic(ctx, a, err)
 		}
 	}()
 	return r.bring(ctx, a)
+}
+
+// sayPanic tells where a panic was that err comes from, if it does.
+func (r *reconciler) sayPanic(ctx context.Context, a *v1alpha1.ZaentrumAddon, err error) {
+	if p, ok := errors.AsType[*fault.Panic](err); ok {
+		r.say(ctx, a, slog.LevelError, "panic", slog.String("type", p.Type), slog.String("stack", p.Stack))
+	}
 }
 
 // wrong are the phases that somebody should look at.
