@@ -289,12 +289,13 @@ func setup(ctx context.Context, mgr ctrl.Manager, o Options, namespace string) (
 }
 
 // observe has the metrics of a namespace's addons read from the caches. An operator that does not lead has none to read.
-func observe(mgr ctrl.Manager, namespace string, t *telemetry.Operator) {
+func observe(mgr ctrl.Manager, namespace string, access *access, t *telemetry.Operator) {
 	for _, gvk := range Kinds {
 		t.Kinds(gvk.Kind)
 	}
 	t.Watch(telemetry.Addons{
 		Namespace: namespace,
+		Lacking:   func() int { return len(access.problems()) },
 		Leading: func() bool {
 			select {
 			case <-mgr.Elected():

@@ -110,6 +110,9 @@ func (r *reconciler) bring(ctx context.Context, a *v1alpha1.ZaentrumAddon) (ctrl
 			return requeueOnConflict(ctrl.Result{RequeueAfter: next}, err)
 		}
 	}
+	if wait := r.corrected.wait(a, r.now()); wait > 0 && a.Status.ObservedGeneration == a.Generation {
+		return ctrl.Result{RequeueAfter: wait}, nil
+	}
 	o, next, err := r.work(ctx, a)
 	if err != nil {
 		return requeueOnConflict(ctrl.Result{}, err)

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -36,6 +37,7 @@ import (
 	"zaentrum.io/zae/internal/chart"
 	"zaentrum.io/zae/internal/charttest"
 	"zaentrum.io/zae/internal/operator"
+	"zaentrum.io/zae/internal/telemetry"
 	"zaentrum.io/zae/internal/worker"
 )
 
@@ -266,6 +268,9 @@ func (c *crew) operate(h *house, config *rest.Config, lists bool, o operator.Opt
 	o.Config, o.Fetcher, o.Worker = config, c.fetcher, c.pool
 	o.MetricsAddr, o.ProbeAddr, o.AnyName, o.Now = "0", l.probes, true, h.clock.now
 	o.Log = slog.New(slog.NewJSONHandler(h.log, nil))
+	h.metrics = prometheus.NewRegistry()
+	o.Telemetry, err = telemetry.NewOperator(telemetry.OperatorOptions{Registerer: h.metrics})
+	h.must(err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- operator.Run(ctx, o) }()

@@ -127,6 +127,9 @@ func (l *limited) mustTell(right granted) {
 		l.Errorf("the log does not name the right to %s", text)
 	}
 	said, ready := l.ready()
+	if counted := l.metric("zae_operator_rights_lacking", "namespace="+l.namespace); counted > 0 == ready {
+		l.Errorf("%v rights are counted as lacking, and readyz says %t: %s", counted, ready, said)
+	}
 	spares := []granted{{"watch", "pods"}, {"watch", "namespaces"}}
 	if spare := strings.HasPrefix(right.resource, "events") || slices.Contains(spares, right); spare != ready {
 		l.Errorf("readyz, without the right to %s, says %t: %s", text, ready, said)

@@ -86,7 +86,7 @@ func (s *shard) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	observe(s.manager, s.namespace, s.options.Telemetry)
+	observe(s.manager, s.namespace, s.access, s.options.Telemetry)
 	if s.lead != nil {
 		defer s.lead.tell()()
 	}

@@ -161,6 +161,44 @@ func TestAnObjectThatWasDeletedByHandIsThereAgainAndTold(t *testing.T) {
 	}
 }
 
+// Somebody who sets a field whenever it is put back makes no loop with the operator, which wins in the end.
+func TestAFightIsNoLoop(t *testing.T) {
+	h := newHouse(t)
+	h.ready(h.example())
+	h.chart("witness", "1.0.0", configMap("witness"))
+	start, n := time.Now(), 0
+	for time.Since(start) < 9*time.Second {
+		d := &appsv1.Deployment{}
+		h.must(h.Get(t.Context(), h.key("example-worker"), d))
+		if *d.Spec.Replicas == 2 {
+			n++
+			h.edit(d, "example-worker", fmt.Sprintf(`{"spec":{"replicas":%d}}`, 10+n))
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	puts := h.metric("zae_drift_corrections_total")
+	if most := 20 + time.Since(start).Seconds()/2 + 1; puts > most || puts < 20 {
+		t.Errorf("put back %v times in %s, at most %v", puts, time.Since(start), most)
+	}
+	// Others are not kept waiting by it.
+	start = time.Now()
+	h.create(h.addon("witness", "witness", "1.0.0"), v1alpha1.PhaseReady)
+	if took := time.Since(start); took > 10*time.Second {
+		t.Errorf("another addon took %s", took)
+	}
+	h.eventually(func() string {
+		d := &appsv1.Deployment{}
+		h.must(h.Get(t.Context(), h.key("example-worker"), d))
+		if *d.Spec.Replicas != 2 {
+			return "not put back in the end"
+		}
+		return ""
+	})
+	// What the resource says now does not wait.
+	h.change("example", func(a *v1alpha1.ZaentrumAddon) { a.Spec.Suspend = true })
+	h.phase("example", v1alpha1.PhasePlanned)
+}
+
 func TestAFightIsToldOnceInAWhile(t *testing.T) {
 	h := newHouse(t)
 	h.ready(h.example())

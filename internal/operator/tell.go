@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -179,10 +180,19 @@ func (t telling) String() string {
 // makes one each time.
 const quietFor = 10 * time.Minute
 
+// A hand edit is put right at once; whoever sets a field again and again, such as a controller that takes it for its own,
+// would make a loop of that as fast as both can write. So an addon may be put right fightBurst times, and from then on
+// once in fightPause.
+const (
+	fightBurst = 20
+	fightPause = 2 * time.Second
+)
+
 // corrected remembers which objects were put back not long ago. The zero value remembers nothing.
 type corrected struct {
-	mu   sync.Mutex
-	last map[types.NamespacedName]map[manifest.ID]*correction // by addon
+	mu     sync.Mutex
+	last   map[types.NamespacedName]map[manifest.ID]*correction // by addon
+	fights map[types.NamespacedName]*rate.Limiter
 }
 
 type correction struct {
@@ -198,6 +208,13 @@ func (c *corrected) worthTelling(a *v1alpha1.ZaentrumAddon, drifts []apply.Drift
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	key := client.ObjectKeyFromObject(a)
+	if c.fights == nil {
+		c.fights = map[types.NamespacedName]*rate.Limiter{}
+	}
+	if c.fights[key] == nil {
+		c.fights[key] = rate.NewLimiter(rate.Every(fightPause), fightBurst)
+	}
+	c.fights[key].AllowN(now, 1)
 	if c.last == nil {
 		c.last = map[types.NamespacedName]map[manifest.ID]*correction{}
 	}
@@ -227,8 +244,24 @@ func (c *corrected) worthTelling(a *v1alpha1.ZaentrumAddon, drifts []apply.Drift
 	return tell
 }
 
+// wait is how long an addon that others fight over is left as it is; 0 for any other.
+func (c *corrected) wait(a *v1alpha1.ZaentrumAddon, now time.Time) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	limit := c.fights[client.ObjectKeyFromObject(a)]
+	if limit == nil {
+		return 0
+	}
+	tokens := limit.TokensAt(now)
+	if tokens >= 1 {
+		return 0
+	}
+	return max(time.Duration((1-tokens)*float64(fightPause)), time.Millisecond)
+}
+
 func (c *corrected) forget(key types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.last, key)
+	delete(c.fights, key)
 }

@@ -27,6 +27,7 @@ const listTimeout = time.Second
 
 var (
 	leading      = prometheus.NewDesc("zae_operator_leading", "1 for an operator that works in a namespace, 0 for one that stands by; of all namespaces when it is empty.", []string{"namespace"}, nil)
+	lacking      = prometheus.NewDesc("zae_operator_rights_lacking", "Rights that an operator lacks in a namespace and that addons cannot be kept without.", []string{"namespace"}, nil)
 	addonPhase   = prometheus.NewDesc("zae_addon_phase", "1 for the phase that an addon is in.", []string{"namespace", "name", "phase"}, nil)
 	addonPhases  = prometheus.NewDesc("zae_addons", "Addons, by phase.", []string{"phase"}, nil)
 	violations   = prometheus.NewDesc("zae_plan_violations", "Violations in current plans, by rule; those of rule cluster are what the cluster itself does not accept.", []string{"rule"}, nil)
@@ -38,7 +39,9 @@ var (
 type Addons struct {
 	Namespace string
 	Leading   func() bool
-	List      func(context.Context) ([]v1alpha1.ZaentrumAddon, error)
+	// Lacking is how many rights are missing there, whether it leads or not.
+	Lacking func() int
+	List    func(context.Context) ([]v1alpha1.ZaentrumAddon, error)
 }
 
 // Watch adds addons to what metrics tell of.
@@ -55,7 +58,7 @@ type addons struct {
 }
 
 func (a *addons) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{leading, addonPhase, addonPhases, violations, valuesErrors} {
+	for _, d := range []*prometheus.Desc{leading, lacking, addonPhase, addonPhases, violations, valuesErrors} {
 		ch <- d
 	}
 }
@@ -69,6 +72,7 @@ func (a *addons) Collect(ch chan<- prometheus.Metric) {
 	sum := &sums{phases: map[v1alpha1.Phase]int{}, rules: map[string]int{}}
 	read := false
 	for _, f := range from {
+		ch <- sample(lacking, prometheus.GaugeValue, float64(f.Lacking()), f.Namespace)
 		if !f.Leading() {
 			ch <- sample(leading, prometheus.GaugeValue, 0, f.Namespace)
 			continue
