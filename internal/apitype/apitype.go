@@ -74,9 +74,11 @@ type WriteAnswer struct {
 
 // AddonChart is the answer to GET /api/portal/addon-charts/{name}.
 type AddonChart struct {
-	Name               string               `json:"name"`
-	Chart              Chart                `json:"chart"`
-	Suspended          bool                 `json:"suspended"`
+	Name      string `json:"name"`
+	Chart     Chart  `json:"chart"`
+	Suspended bool   `json:"suspended"`
+	// Deleting tells that the resource is on its way out; every write answers 409.
+	Deleting           bool                 `json:"deleting,omitempty"`
 	Phase              v1alpha1.Phase       `json:"phase"`
 	Message            string               `json:"message,omitempty"`
 	Generation         int64                `json:"generation"`
@@ -97,6 +99,43 @@ type AddonChart struct {
 	Registered        bool                 `json:"registered"`
 	RegistrationError string               `json:"registrationError,omitempty"`
 }
+
+// EventStreamType is the media type of GET /api/portal/addon-charts/{name}/events.
+const EventStreamType = "text/event-stream"
+
+// The events of GET /api/portal/addon-charts/{name}/events.
+const (
+	// EventAddon has an AddonChart: the addon as it is now.
+	EventAddon = "addon"
+	// EventDeleted has a Deleted. It is the last one of a stream.
+	EventDeleted = "deleted"
+	// EventEnd has a StreamEnd. It is the last one of a stream; the addon is still there.
+	EventEnd = "end"
+)
+
+// Deleted is the data of the event that says that the addon is gone.
+type Deleted struct {
+	Name string `json:"name"`
+}
+
+// StreamEnd is the data of the event that ends a stream of an addon that is still there. A caller that wants to go on opens
+// another one, with the Last-Event-ID of the last event.
+type StreamEnd struct {
+	Reason EndReason `json:"reason"`
+}
+
+// EndReason is why a stream ends.
+type EndReason string
+
+// Why streams end.
+const (
+	// EndShutdown is a server that stops; another one serves, or will.
+	EndShutdown EndReason = "shutdown"
+	// EndExpired is a bearer whose time is over: sign in again first.
+	EndExpired EndReason = "expired"
+	// EndSlow is a reader that did not keep up.
+	EndSlow EndReason = "slow"
+)
 
 // Input is one thing that the planned chart asks for.
 type Input struct {

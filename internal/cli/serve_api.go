@@ -84,6 +84,8 @@ chart addons are not available.`,
 	flags.StringVar(&o.Auth.Audience, "audience", "", "`AUDIENCE` that tokens must be for; empty for any")
 	flags.StringVar(&o.PublicOrigin, "public-origin", "", "`URL` at which the portal is seen")
 	flags.StringSliceVar(&o.PlatformServices, "platform-services", []string{"portal-api", "kafka", "keycloak", "postgres"}, "`NAMES` of the platform's own Services, which no addon may take")
+	flags.IntVar(&o.Streams, "event-streams", 512, "`NUMBER` of event streams that may be open at once")
+	flags.IntVar(&o.StreamsPerCaller, "event-streams-per-caller", 32, "`NUMBER` of event streams that one caller may have open")
 	flags.StringVar(&traces, "otlp-endpoint", "", tracesUsage)
 	flags.StringToStringVar(&resolve, "resolve", nil, "development only: `NAME=HOST:PORT`, where the Service of that name is reached")
 	return cmd

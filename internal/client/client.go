@@ -29,6 +29,11 @@ const (
 	// DefaultTimeout bounds one call, its answer's body included.
 	DefaultTimeout = 30 * time.Second
 
+	// DefaultPoll is the pause between two readings of an addon where a server has no event stream.
+	DefaultPoll = 2 * time.Second
+	// DefaultSilence is three heartbeats of a server.
+	DefaultSilence = 45 * time.Second
+
 	maxAnswer  = 8 << 20   // a status may hold 512 KiB, a list many of them
 	maxProblem = 256 << 10 // an error's body
 	maxText    = 4 << 10   // one text taken out of an error's body
@@ -44,6 +49,10 @@ type Options struct {
 	Transport http.RoundTripper
 	// Timeout of one call; DefaultTimeout when zero.
 	Timeout time.Duration
+	// Poll is the pause between two readings where a server has no event stream; DefaultPoll when zero.
+	Poll time.Duration
+	// Silence is how long a stream of events may say nothing before it is given up; DefaultSilence when zero.
+	Silence time.Duration
 	// UserAgent names the caller.
 	UserAgent string
 	// Debug is told of each call: its request line, status, time and trace, never another header or body.
@@ -62,6 +71,12 @@ type Client struct {
 func New(o Options) *Client {
 	if o.Timeout <= 0 {
 		o.Timeout = DefaultTimeout
+	}
+	if o.Poll <= 0 {
+		o.Poll = DefaultPoll
+	}
+	if o.Silence <= 0 {
+		o.Silence = DefaultSilence
 	}
 	if o.Transport == nil {
 		o.Transport = NewTransport()
@@ -149,6 +164,10 @@ type request struct {
 	body         any
 	anonymous    bool
 	ifMatch      string
+	// accept is what the answer may be beside a problem; JSON when empty.
+	accept string
+	// lastEvent is the id of the last event of the stream that this one goes on from.
+	lastEvent string
 }
 
 // call sends r once and reads the answer into T.
@@ -158,12 +177,16 @@ func call[T any](ctx context.Context, c *Client, r request) (*Answer[T], error) 
 		return nil, err
 	}
 	a := &Answer[T]{Raw: raw, ETag: strongTag(header.Get("ETag"))}
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.UseNumber() // an integer in values must come back as it was
-	if err := dec.Decode(&a.Doc); err != nil {
+	if err := decode(raw, &a.Doc); err != nil {
 		return nil, c.foreign("answered %s %s with JSON of another shape", r.method, r.path).Because(err)
 	}
 	return a, nil
+}
+
+func decode(raw []byte, into any) error {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber() // an integer in values must come back as it was
+	return dec.Decode(into)
 }
 
 // strongTag is an ETag as If-Match takes it. A proxy that compresses answers makes the tag weak, because the bytes
@@ -177,27 +200,11 @@ func strongTag(tag string) string {
 }
 
 func (c *Client) send(ctx context.Context, r request) (json.RawMessage, http.Header, error) {
-	var bearer string
-	if c.o.Bearer != nil && !r.anonymous {
-		var err error
-		if bearer, err = c.o.Bearer(ctx); err != nil {
-			return nil, nil, err
-		}
-		if !sendable(bearer) {
-			return nil, nil, fault.New(fault.NoBearer, "the bearer token holds characters that no token has").
-				WithHint("set ZAE_TOKEN to the token alone, without \"Bearer\", quotes or line breaks")
-		}
-	}
 	limited, cancel := context.WithTimeout(ctx, c.o.Timeout)
 	defer cancel()
-	req, err := c.build(limited, r, bearer)
+	req, bearer, err := c.prepare(ctx, limited, r)
 	if err != nil {
 		return nil, nil, err
-	}
-	if c.o.Trace != nil {
-		if here := c.o.Trace(); here.Valid() {
-			req.Header.Set(trace.HeaderParent, here.String())
-		}
 	}
 	start := time.Now()
 	res, err := c.http.Do(req)
@@ -215,6 +222,29 @@ func (c *Client) send(ctx context.Context, r request) (json.RawMessage, http.Hea
 		return nil, nil, withoutToken(err, bearer)
 	}
 	return raw, res.Header, nil
+}
+
+// prepare makes a request that ends with limited; the bearer is asked for within ctx.
+func (c *Client) prepare(ctx, limited context.Context, r request) (_ *http.Request, bearer string, err error) {
+	if c.o.Bearer != nil && !r.anonymous {
+		if bearer, err = c.o.Bearer(ctx); err != nil {
+			return nil, "", err
+		}
+		if !sendable(bearer) {
+			return nil, "", fault.New(fault.NoBearer, "the bearer token holds characters that no token has").
+				WithHint("set ZAE_TOKEN to the token alone, without \"Bearer\", quotes or line breaks")
+		}
+	}
+	req, err := c.build(limited, r, bearer)
+	if err != nil {
+		return nil, "", err
+	}
+	if c.o.Trace != nil {
+		if here := c.o.Trace(); here.Valid() {
+			req.Header.Set(trace.HeaderParent, here.String())
+		}
+	}
+	return req, bearer, nil
 }
 
 func (c *Client) build(ctx context.Context, r request, bearer string) (*http.Request, error) {
@@ -235,7 +265,10 @@ func (c *Client) build(ctx context.Context, r request, bearer string) (*http.Req
 	if err != nil {
 		return nil, fault.New(fault.Internal, "no request can be made for %s %s", r.method, r.path).Because(err)
 	}
-	req.Header.Set("Accept", "application/json, "+apitype.ProblemType)
+	req.Header.Set("Accept", firstOf(r.accept, "application/json")+", "+apitype.ProblemType)
+	if r.lastEvent != "" {
+		req.Header.Set("Last-Event-ID", r.lastEvent)
+	}
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}

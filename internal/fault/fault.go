@@ -42,6 +42,7 @@ const (
 	Registry     Code = "registry"            // the chart's registry failed
 	Digest       Code = "digest-mismatch"     // the archive is not the one asked for
 	RateLimited  Code = "rate-limited"        // too many requests
+	Busy         Code = "busy"                // the instance has as much to do as it takes
 	Interrupted  Code = "interrupted"         // SIGINT
 	Terminated   Code = "terminated"          // SIGTERM
 )
@@ -83,6 +84,7 @@ var table = map[Code]Meaning{
 	Registry:     {1, 502, "chart registry failed", true},
 	Digest:       {1, 422, "digest mismatch", false},
 	RateLimited:  {1, 429, "too many requests", true},
+	Busy:         {4, 503, "busy", true},
 	Interrupted:  {130, 500, "interrupted", true},
 	Terminated:   {143, 500, "terminated", true},
 }

@@ -24,13 +24,23 @@ func (s *Server) chart(c *call, _ none) (apitype.AddonChart, error) {
 	if err != nil {
 		return apitype.AddonChart{}, err
 	}
-	a := r.addon
+	registered, err := s.registrationOf(c.mayWait, c.name)
+	if err != nil {
+		return apitype.AddonChart{}, err
+	}
+	c.header.Set("ETag", planTag(&r.addon))
+	return chartDocument(&r.addon, registered)
+}
+
+// chartDocument is an addon as the API shows it.
+func chartDocument(a *v1alpha1.ZaentrumAddon, registered registration) (apitype.AddonChart, error) {
 	out := apitype.AddonChart{
-		Name: a.Name, Chart: wireChart(a.Spec.Chart), Suspended: a.Spec.Suspend,
+		Name: a.Name, Chart: wireChart(a.Spec.Chart), Suspended: a.Spec.Suspend, Deleting: a.DeletionTimestamp != nil,
 		Phase: a.Status.Phase, Message: a.Status.Message,
 		Generation: a.Generation, ObservedGeneration: a.Status.ObservedGeneration,
 		Plan: a.Status.Plan, Components: components(a.Status.Components), Jobs: jobs(a.Status.Jobs), LastAppliedChart: a.Status.LastAppliedChart,
 		Values: map[string]any{}, Inputs: chartInputs(a.Status.Plan), SecretKeys: secretKeys(a.Spec.ValuesFrom), SecretRefs: secretRefs(a.Spec.ValuesFrom),
+		Registered: registered.is, RegistrationError: registered.failure,
 	}
 	if a.Spec.Values != nil {
 		tree, err := plain(json.RawMessage(a.Spec.Values.Raw))
@@ -41,20 +51,25 @@ func (s *Server) chart(c *call, _ none) (apitype.AddonChart, error) {
 			out.Values = object
 		}
 	}
-	registered, err := s.o.Registry.Addon(c.mayWait, a.Name)
-	if err != nil {
-		return out, err
-	}
-	out.Registered = registered != nil && registered.Source == registry.SourceChart
-	failure, err := s.o.Registry.Failure(c.mayWait, a.Name)
-	if err != nil {
-		return out, err
-	}
-	if failure != nil {
-		out.RegistrationError = failure.Message
-	}
-	c.header.Set("ETag", planTag(&a))
 	return out, nil
+}
+
+// registration is what the registry says about a chart addon.
+type registration struct {
+	is      bool
+	failure string // why it could not be registered the last time that was tried
+}
+
+func (s *Server) registrationOf(ctx context.Context, name string) (registration, error) {
+	owner, err := s.o.Registry.Owner(ctx, name)
+	if err != nil {
+		return registration{}, err
+	}
+	failure, err := s.o.Registry.Failure(ctx, name)
+	if err != nil || failure == nil {
+		return registration{is: owner == registry.OwnedByChart}, err
+	}
+	return registration{is: owner == registry.OwnedByChart, failure: failure.Message}, nil
 }
 
 // components is a list that is never null.

@@ -212,7 +212,7 @@ func (s *Server) problem(w http.ResponseWriter, r *http.Request, err error) {
 	case fault.Unavailable:
 		p.Note = f.Error()
 	}
-	if p.Status == http.StatusServiceUnavailable {
+	if p.Status == http.StatusServiceUnavailable && w.Header().Get("Retry-After") == "" {
 		w.Header().Set("Retry-After", "5")
 	}
 	if o, ok := w.(*observer); ok {

@@ -7,6 +7,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"zaentrum.io/zae/internal/apitype"
 	"zaentrum.io/zae/internal/fault"
 	"zaentrum.io/zae/internal/telemetry"
 	"zaentrum.io/zae/internal/trace"
@@ -109,7 +110,11 @@ func routeOf(r *http.Request) string {
 
 func (s *Server) note(o *observer, r *http.Request, took time.Duration) {
 	route := routeOf(r)
-	s.metrics.Request(route, o.status, took)
+	if o.Header().Get("Content-Type") == apitype.EventStreamType {
+		s.metrics.Streamed(route, o.status)
+	} else {
+		s.metrics.Request(route, o.status, took)
+	}
 	level := slog.LevelInfo
 	if quiet(r) {
 		level = slog.LevelDebug

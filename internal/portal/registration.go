@@ -12,13 +12,8 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"zaentrum.io/zae/api/v1alpha1"
 	"zaentrum.io/zae/internal/chart"
@@ -37,26 +32,38 @@ const (
 )
 
 // Run registers the addons that are Ready, again when they change, and unregisters those whose resource is
-// gone, until ctx ends. It returns when everything it started has ended. Without a cluster it only waits.
+// gone, until ctx ends; event streams are served meanwhile. It returns when everything it started has ended. Without a
+// cluster it only waits.
 func (s *Server) Run(ctx context.Context) error {
 	defer s.Close()
 	if s.o.Client == nil {
 		<-ctx.Done()
 		return nil
 	}
-	r := newRegistrar(s)
-	return r.run(ctx)
+	watched, err := newAddonWatch(s)
+	if err != nil {
+		return err
+	}
+	if err := s.streams.follow(watched); err != nil {
+		return err
+	}
+	var group sync.WaitGroup
+	defer group.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // nothing goes on when registration has ended for another reason
+	group.Go(func() { s.streams.run(ctx, watched) })
+	group.Go(func() { watched.RunWithContext(ctx) })
+	return newRegistrar(s, watched).run(ctx)
 }
 
 // registrar keeps the registry in step with the ZaentrumAddons of the namespace.
 type registrar struct {
-	s        *Server
-	informer cache.SharedIndexInformer
-	queue    workqueue.TypedRateLimitingInterface[string]
+	s       *Server
+	watched *addonWatch
+	queue   workqueue.TypedRateLimitingInterface[string]
 
-	mu     sync.Mutex
-	seen   map[string]sighting
-	silent bool // the watch fails, and that has been said
+	mu   sync.Mutex
+	seen map[string]sighting
 }
 
 // sighting is the state of an addon that was registered, and when.
@@ -65,27 +72,14 @@ type sighting struct {
 	at    time.Time
 }
 
-func newRegistrar(s *Server) *registrar {
-	r := &registrar{s: s, seen: map[string]sighting{}}
+func newRegistrar(s *Server, watched *addonWatch) *registrar {
+	r := &registrar{s: s, watched: watched, seen: map[string]sighting{}}
 	r.queue = workqueue.NewTypedRateLimitingQueue(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[string](s.o.RetryInterval, maxRetryInterval))
-	c, namespace := s.o.Client, client.InNamespace(s.o.Namespace)
-	r.informer = cache.NewSharedIndexInformer(&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			list := &v1alpha1.ZaentrumAddonList{}
-			return list, c.List(ctx, list, namespace, &client.ListOptions{Raw: &o})
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return c.Watch(ctx, &v1alpha1.ZaentrumAddonList{}, namespace, &client.ListOptions{Raw: &o})
-		},
-	}, &v1alpha1.ZaentrumAddon{}, 0, cache.Indexers{})
 	return r
 }
 
 func (r *registrar) run(ctx context.Context) error {
-	if err := r.informer.SetWatchErrorHandlerWithContext(r.watchFailed); err != nil {
-		return fmt.Errorf("watch addons: %w", err)
-	}
 	enqueue := func(object any) {
 		if key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(object); err == nil {
 			if _, name, err := cache.SplitMetaNamespaceKey(key); err == nil {
@@ -93,7 +87,7 @@ func (r *registrar) run(ctx context.Context) error {
 			}
 		}
 	}
-	_, err := r.informer.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	_, err := r.watched.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: enqueue, DeleteFunc: enqueue, UpdateFunc: func(_, now any) { enqueue(now) },
 	})
 	if err != nil {
@@ -102,12 +96,11 @@ func (r *registrar) run(ctx context.Context) error {
 	var group sync.WaitGroup
 	defer group.Wait()
 	defer r.queue.ShutDown()
-	group.Go(func() { r.informer.RunWithContext(ctx) })
 	// Before the first list is complete, an addon that is not there may only not have been seen.
-	if !cache.WaitForCacheSync(ctx.Done(), r.informer.HasSynced) {
+	if !cache.WaitForCacheSync(ctx.Done(), r.watched.HasSynced) {
 		return nil
 	}
-	r.sayWatching()
+	r.watched.watching()
 	r.enqueueKnown(ctx)
 	for range workers {
 		group.Go(func() {
@@ -134,27 +127,6 @@ func (r *registrar) enqueueKnown(ctx context.Context) {
 	}
 }
 
-// watchFailed says once that addons cannot be watched; the informer tries again by itself. The API server's
-// own text stays out of the log.
-func (r *registrar) watchFailed(_ context.Context, _ *cache.Reflector, err error) {
-	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
-		return // the ordinary end of a watch
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.silent {
-		r.silent = true
-		r.s.log.Warn("addons cannot be watched", "reason", clusterFault(err, "watch addons").Error())
-	}
-}
-
-func (r *registrar) sayWatching() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.silent = false
-	r.s.log.Info("watching addons", "namespace", r.s.o.Namespace)
-}
-
 // next handles one addon of the queue; false when there will be no more.
 func (r *registrar) next(ctx context.Context) bool {
 	name, end := r.queue.Get()
@@ -179,7 +151,7 @@ func (r *registrar) next(ctx context.Context) bool {
 // reconcile makes the registry say about one addon what its resource says now. It answers when to look again;
 // zero means when something changes.
 func (r *registrar) reconcile(ctx context.Context, name string) (time.Duration, error) {
-	addon, err := r.get(name)
+	addon, err := r.watched.get(name)
 	switch {
 	case err != nil:
 		return 0, err
@@ -206,19 +178,6 @@ func (r *registrar) reconcile(ctx context.Context, name string) (time.Duration, 
 	defer r.mu.Unlock()
 	r.seen[name] = sighting{state: state, at: r.s.now()}
 	return r.s.o.RefreshInterval, nil
-}
-
-// get is the addon's resource; nil when there is none.
-func (r *registrar) get(name string) (*v1alpha1.ZaentrumAddon, error) {
-	object, ok, err := r.informer.GetStore().GetByKey(r.s.o.Namespace + "/" + name)
-	if err != nil || !ok {
-		return nil, err
-	}
-	addon, ok := object.(*v1alpha1.ZaentrumAddon)
-	if !ok {
-		return nil, fmt.Errorf("addon %s is a %T", name, object)
-	}
-	return addon, nil
 }
 
 // planRuns tells whether the plan is of the chart that runs: only then do its annotations name the primary.
@@ -313,7 +272,7 @@ func (r *registrar) free(addon, workload string) error {
 	if slices.Contains(r.s.o.PlatformServices, workload) {
 		return fault.New(fault.NameTaken, "workload %s is a platform service", workload)
 	}
-	for _, object := range r.informer.GetStore().List() {
+	for _, object := range r.watched.GetStore().List() {
 		other, ok := object.(*v1alpha1.ZaentrumAddon)
 		if ok && other.Name != addon && slices.ContainsFunc(other.Status.Components, func(c v1alpha1.Component) bool { return c.Name == workload }) {
 			return fault.New(fault.NameTaken, "workload %s belongs to addon %s", workload, other.Name)

@@ -55,6 +55,10 @@ type Options struct {
 	RetryInterval time.Duration
 	// RequestTimeout bounds the work for one request; 0 means 20 seconds.
 	RequestTimeout time.Duration
+	// Streams bounds the event streams that are open at once, StreamsPerCaller those of one caller; 0 means 512 and 32.
+	Streams, StreamsPerCaller int
+	// Heartbeat is the pause after which an event stream on which nothing happens says so; 0 means 15 seconds.
+	Heartbeat time.Duration
 	// Tracing sends spans of requests; nil sends none.
 	Tracing *telemetry.Tracing
 	// Log gets one line per request and one per change of a registration; nil means none.
@@ -83,6 +87,7 @@ type Server struct {
 	available *availability
 	metrics   *telemetry.Portal
 	fetch     *fetcher
+	streams   *streams
 	handler   http.Handler
 }
 
@@ -123,6 +128,15 @@ func New(o Options) (*Server, error) {
 	if o.RequestTimeout <= 0 {
 		o.RequestTimeout = 20 * time.Second
 	}
+	if o.Streams <= 0 {
+		o.Streams = 512
+	}
+	if o.StreamsPerCaller <= 0 {
+		o.StreamsPerCaller = 32
+	}
+	if o.Heartbeat <= 0 {
+		o.Heartbeat = 15 * time.Second
+	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -141,6 +155,8 @@ func New(o Options) (*Server, error) {
 		available: &availability{client: o.Client, namespace: o.Namespace, now: o.Now},
 		fetch:     newFetcher(o.Resolve),
 	}
+	s.streams = newStreams(s)
+	s.o.Registry = &noting{Store: o.Registry, changed: s.streams.registryChanged}
 	s.handler = s.observed(s.mux(s.routes()))
 	return s, nil
 }
@@ -182,6 +198,11 @@ func (s *Server) routes() []route {
 			method: "POST", path: chart + "/install", id: "installAddonChart", who: chartAdmin, status: http.StatusAccepted,
 			summary: "Installs the current plan of a chart addon.",
 		}, s.installChart),
+		{
+			method: "GET", path: chart + "/events", id: "watchAddonChart", who: chartAdmin, status: http.StatusOK, media: apitype.EventStreamType,
+			summary: "Streams a chart addon as server-sent events: as it is, and each time that it changes.",
+			handler: s.chartEvents,
+		},
 		endpoint(s, route{
 			method: "GET", path: apitype.PathAddons, id: "listAddons", who: admin, status: http.StatusOK,
 			summary: "Lists all addons, from charts and from addresses.",

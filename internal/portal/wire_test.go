@@ -15,6 +15,9 @@ import (
 type wire struct {
 	mu     sync.Mutex
 	writes []string
+	// watching are the watches that are open, and watched how many there were.
+	watching []io.Closer
+	watched  int
 	// before, when set, sees each request before it is sent, and may answer in the API server's place.
 	before func(*http.Request) *http.Response
 }
@@ -38,8 +41,32 @@ func (w *wire) wrap(next http.RoundTripper) http.RoundTripper {
 			w.writes = append(w.writes, r.Method+" "+r.URL.Path)
 			w.mu.Unlock()
 		}
-		return next.RoundTrip(r)
+		response, err := next.RoundTrip(r)
+		if err == nil && r.URL.Query().Has("watch") {
+			w.mu.Lock()
+			w.watching = append(w.watching, response.Body)
+			w.watched++
+			w.mu.Unlock()
+		}
+		return response, err
 	})
+}
+
+// watches is how many watches were opened.
+func (w *wire) watches() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.watched
+}
+
+// cut breaks off the watches that are open.
+func (w *wire) cut() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, body := range w.watching {
+		_ = body.Close() // the watch finds out
+	}
+	w.watching = nil
 }
 
 func isWrite(r *http.Request) bool {

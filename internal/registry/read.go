@@ -69,6 +69,18 @@ func (s *store) addons(ctx context.Context, where string, args ...any) (all []Ad
 	return all, err
 }
 
+func (s *store) Sources(ctx context.Context) (map[string]Source, error) {
+	all := map[string]Source{}
+	rows, err := s.db.QueryContext(ctx, "SELECT key, source FROM addons")
+	_, err = collect(rows, err, func(r *sql.Rows) (key string, err error) {
+		var source string
+		err = r.Scan(&key, &source)
+		all[key] = Source(source)
+		return key, err
+	})
+	return all, err
+}
+
 func scanComponent(r *sql.Rows) (c capability.Component, err error) {
 	var topics string
 	if err := r.Scan(&c.Name, &c.Workload, &c.Role, &c.Summary, &topics); err != nil {

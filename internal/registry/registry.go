@@ -95,6 +95,8 @@ type Store interface {
 	Addon(ctx context.Context, key string) (*Addon, error)
 	// Addons are all addons, sorted by key.
 	Addons(ctx context.Context) ([]Addon, error)
+	// Sources are the sources of all addons, by key.
+	Sources(ctx context.Context) (map[string]Source, error)
 	// Apps, Tiles and Slots are all rows of their kind, sorted by key.
 	Apps(ctx context.Context) ([]App, error)
 	Tiles(ctx context.Context) ([]capability.TileRow, error)

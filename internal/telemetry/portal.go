@@ -15,6 +15,8 @@ type Portal struct {
 	requests      *prometheus.CounterVec
 	seconds       *prometheus.HistogramVec
 	registrations *prometheus.CounterVec
+	streams       prometheus.Gauge
+	streamEnds    *prometheus.CounterVec
 }
 
 // What comes of an attempt to register an addon.
@@ -39,8 +41,14 @@ func NewPortal() *Portal {
 		registrations: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "zae_portal_registrations_total", Help: "Attempts to register a chart addon, by result.",
 		}, []string{"result"}),
+		streams: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "zae_portal_event_streams", Help: "Event streams that are open.",
+		}),
+		streamEnds: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "zae_portal_event_streams_ended_total", Help: "Event streams that ended, by what ended them.",
+		}, []string{"reason"}),
 	}
-	registry.MustRegister(p.requests, p.seconds, p.registrations)
+	registry.MustRegister(p.requests, p.seconds, p.registrations, p.streams, p.streamEnds)
 	for _, result := range []string{RegistrationNew, RegistrationUnchanged, RegistrationFailed} {
 		p.registrations.WithLabelValues(result)
 	}
@@ -53,8 +61,22 @@ func (p *Portal) Request(route string, status int, took time.Duration) {
 	p.seconds.WithLabelValues(route).Observe(took.Seconds())
 }
 
+// Streamed notes the end of an event stream as an answered request: how long it was open says nothing about the server.
+func (p *Portal) Streamed(route string, status int) {
+	p.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
+}
+
 // Registration notes what came of an attempt to register an addon.
 func (p *Portal) Registration(result string) { p.registrations.WithLabelValues(result).Inc() }
+
+// StreamOpened notes an event stream; the function notes its end, and what ended it.
+func (p *Portal) StreamOpened() (ended func(reason string)) {
+	p.streams.Inc()
+	return func(reason string) {
+		p.streams.Dec()
+		p.streamEnds.WithLabelValues(reason).Inc()
+	}
+}
 
 // ServeHTTP answers with the metrics.
 func (p *Portal) ServeHTTP(w http.ResponseWriter, r *http.Request) { p.serve.ServeHTTP(w, r) }
