@@ -36,7 +36,7 @@ generate: ## CRDs, deep copies and roles from the Go types
 
 .PHONY: need
 need:
-	@hack/need gcc libc6-dev git ca-certificates
+	@hack/need gcc libc6-dev git ca-certificates postgresql
 
 $(GOLANGCI_LINT):
 	@echo "building golangci-lint $(GOLANGCI), about 2 minutes, once"

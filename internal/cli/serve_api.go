@@ -74,7 +74,7 @@ chart addons are not available.`,
 	flags.StringVar(&o.Namespace, "namespace", "", "`NAMESPACE` of the platform")
 	flags.StringVar(&kubeconfig, "kubeconfig", "", "`FILE` that says how to reach the cluster (or KUBECONFIG; inside a cluster, its own service account)")
 	flags.StringVar(&listen, "listen", ":8080", "`ADDRESS` to serve on")
-	flags.StringVar(&database, "database", "registry.db", "SQLite `FILE` of the registry")
+	flags.StringVar(&database, "database", "registry.db", "SQLite `FILE` of the registry, or postgres://USER@HOST:5432/NAME; its password is better kept in PGPASSWORD")
 	flags.StringVar(&o.Auth.Issuer, "issuer", "", "OpenID issuer `URL` whose tokens are accepted")
 	flags.StringVar(&o.Auth.ClientID, "client-id", "zae", "`CLIENT` that the command line signs in with")
 	flags.StringSliceVar(&o.Auth.Clients, "admin-clients", []string{"zae", "zaentrum-web"}, "`CLIENTS` on whose tokens the admin role counts")

@@ -34,6 +34,7 @@ const (
 	Unavailable  Code = "unavailable"         // this instance cannot manage chart addons
 	NotReady     Code = "not-ready"           // not Ready in time
 	Declined     Code = "declined"            // the person said no
+	Database     Code = "database-failed"     // the registry's database cannot be reached, or cannot work
 	SignIn       Code = "sign-in-unavailable" // the issuer cannot be reached, so nobody can be recognized
 	Unreachable  Code = "unreachable"         // the instance cannot be reached or speaks another language
 	Chart        Code = "chart"               // the chart cannot be used
@@ -76,6 +77,7 @@ var table = map[Code]Meaning{
 	Unavailable:  {3, 503, "chart addons not available", true},
 	NotReady:     {1, 504, "not ready in time", true},
 	Declined:     {1, 400, "declined", false},
+	Database:     {1, 503, "database failed", true},
 	SignIn:       {4, 503, "sign-in not available", true},
 	Unreachable:  {4, 502, "unreachable", true},
 	Chart:        {1, 422, "chart unusable", false},

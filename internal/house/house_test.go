@@ -38,7 +38,7 @@ var sideways = map[string]string{"internal/render": "internal/chart"}
 // exempt stand outside the house.
 var exempt = []string{
 	"internal/house",
-	"internal/charttest", "internal/workertest", "internal/clustertest", "internal/telemetry/otlptest", // for tests
+	"internal/charttest", "internal/workertest", "internal/clustertest", "internal/postgrestest", "internal/telemetry/otlptest", // for tests
 }
 
 // pure are the parts that decide: what they need comes in as arguments.
@@ -57,7 +57,7 @@ var impure = []string{
 // clients talk to something outside. Pure parts may not have one among their dependencies, however far.
 var clients = []string{
 	"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "helm.sh/helm", "github.com/google/go-containerregistry",
-	"modernc.org/sqlite", "golang.org/x/oauth2",
+	"modernc.org/sqlite", "github.com/jackc/pgx", "golang.org/x/oauth2",
 }
 
 // fences are the libraries that only some parts may import.
@@ -70,7 +70,7 @@ var fences = []struct {
 		"github.com/spf13/cobra", "github.com/spf13/viper", "github.com/spf13/pflag",
 		"charm.land/huh", "charm.land/lipgloss", "charm.land/bubbletea",
 	}, []string{"internal/cli"}},
-	{[]string{"database/sql", "modernc.org/sqlite", "github.com/pressly/goose"}, []string{"internal/registry"}},
+	{[]string{"database/sql", "modernc.org/sqlite", "github.com/jackc/pgx", "github.com/pressly/goose"}, []string{"internal/registry"}},
 	{[]string{"github.com/prometheus", "go.opentelemetry.io"}, []string{"internal/telemetry"}},
 	{[]string{module + "/internal/telemetry"}, []string{"internal/operator", "internal/portal", "internal/cli"}},
 	{[]string{"github.com/zalando/go-keyring"}, []string{"internal/session"}},

@@ -17,6 +17,7 @@ import (
 
 	"zaentrum.io/zae/internal/apitype"
 	"zaentrum.io/zae/internal/fault"
+	"zaentrum.io/zae/internal/registry"
 	"zaentrum.io/zae/internal/telemetry"
 	"zaentrum.io/zae/internal/trace"
 )
@@ -209,6 +210,8 @@ func (s *Server) problem(w http.ResponseWriter, r *http.Request, err error) {
 		// What went wrong inside is for those who run this, not for those who call it.
 		s.log.ErrorContext(r.Context(), "internal error", telemetry.KeyTrace, p.Trace, "route", r.Pattern, telemetry.KeyError, err)
 		p.Detail, p.Hint = "something went wrong inside portal-api; its log says what", ""
+	case fault.Database:
+		s.log.ErrorContext(r.Context(), "registry failed", telemetry.KeyTrace, p.Trace, "route", r.Pattern, telemetry.KeyError, registry.Cause(err))
 	case fault.Unavailable:
 		p.Note = f.Error()
 	}

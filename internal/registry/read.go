@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"zaentrum.io/zae/internal/registry/capability"
@@ -42,9 +44,9 @@ func (s *store) Addons(ctx context.Context) ([]Addon, error) { return s.addons(c
 
 // addons reads addons and their components as of one moment.
 func (s *store) addons(ctx context.Context, where string, args ...any) (all []Addon, err error) {
-	err = s.transact(ctx, &sql.TxOptions{ReadOnly: true}, func(tx querier) error {
+	err = s.view(ctx, func(ctx context.Context, tx querier) error {
 		rows, err := tx.QueryContext(ctx, `SELECT key, source, chart_ref, chart_version, chart_digest, address, title,
-			version, manifest, registered_at FROM addons `+where+` ORDER BY key`, args...)
+			version, manifest, registered_at FROM addons `+where, args...)
 		all, err = collect(rows, err, func(r *sql.Rows) (a Addon, err error) {
 			var doc string
 			var at int64
@@ -56,94 +58,126 @@ func (s *store) addons(ctx context.Context, where string, args ...any) (all []Ad
 		if err != nil {
 			return err
 		}
+		parts, err := componentsOf(ctx, tx, where, args...)
 		for i := range all {
-			rows, err := tx.QueryContext(ctx, `SELECT name, workload, role, summary, topics FROM components
-				WHERE addon = $1 ORDER BY ord`, all[i].Key)
-			all[i].Components, err = collect(rows, err, scanComponent)
-			if err != nil {
-				return err
-			}
+			all[i].Components = parts[all[i].Key]
 		}
-		return nil
+		return err
 	})
+	sortByKey(all, func(a Addon) string { return a.Key })
+	return all, err
+}
+
+// componentsOf are the components of the addons that where selects, by addon, in their order.
+func componentsOf(ctx context.Context, tx querier, where string, args ...any) (map[string][]capability.Component, error) {
+	all := map[string][]capability.Component{}
+	rows, err := tx.QueryContext(ctx, `SELECT addon, name, workload, role, summary, topics FROM components
+		WHERE addon IN (SELECT key FROM addons `+where+`) ORDER BY addon, ord`, args...)
+	_, err = collect(rows, err, func(r *sql.Rows) (addon string, _ error) {
+		addon, c, err := scanComponent(r)
+		all[addon] = append(all[addon], c)
+		return addon, err
+	})
+	return all, err
+}
+
+// sortByKey sorts by bytes, whatever the database's collation.
+func sortByKey[T any](all []T, key func(T) string) {
+	slices.SortFunc(all, func(a, b T) int { return strings.Compare(key(a), key(b)) })
+}
+
+func scanComponent(r *sql.Rows) (addon string, c capability.Component, err error) {
+	var topics string
+	if err := r.Scan(&addon, &c.Name, &c.Workload, &c.Role, &c.Summary, &topics); err != nil {
+		return "", c, err
+	}
+	if err := json.Unmarshal([]byte(topics), &c.Topics); err != nil {
+		return "", c, fmt.Errorf("topics of component %s: %w", c.Name, err)
+	}
+	if len(c.Topics) == 0 {
+		c.Topics = nil
+	}
+	return addon, c, nil
+}
+
+// rowsOf reads all that a query selects, sorted by key.
+func rowsOf[T any](ctx context.Context, s *store, query string, scan func(*sql.Rows) (T, error), key func(T) string, args ...any) (all []T, err error) {
+	err = s.look(ctx, func(ctx context.Context, q querier) error {
+		rows, err := q.QueryContext(ctx, query, args...)
+		all, err = collect(rows, err, scan)
+		return err
+	})
+	sortByKey(all, key)
 	return all, err
 }
 
 func (s *store) Sources(ctx context.Context) (map[string]Source, error) {
 	all := map[string]Source{}
-	rows, err := s.db.QueryContext(ctx, "SELECT key, source FROM addons")
-	_, err = collect(rows, err, func(r *sql.Rows) (key string, err error) {
+	_, err := rowsOf(ctx, s, "SELECT key, source FROM addons", func(r *sql.Rows) (key string, err error) {
 		var source string
 		err = r.Scan(&key, &source)
 		all[key] = Source(source)
 		return key, err
-	})
+	}, func(key string) string { return key })
 	return all, err
 }
 
-func scanComponent(r *sql.Rows) (c capability.Component, err error) {
-	var topics string
-	if err := r.Scan(&c.Name, &c.Workload, &c.Role, &c.Summary, &topics); err != nil {
-		return c, err
-	}
-	if err := json.Unmarshal([]byte(topics), &c.Topics); err != nil {
-		return c, fmt.Errorf("topics of component %s: %w", c.Name, err)
-	}
-	if len(c.Topics) == 0 {
-		c.Topics = nil
-	}
-	return c, nil
+func (s *store) Apps(ctx context.Context) ([]App, error) {
+	return rowsOf(ctx, s, `SELECT key, COALESCE(addon, ''), proxy_key, proxy_url, base_url, title, description, icon FROM apps`,
+		scanApp, keyOfApp)
 }
 
-func (s *store) Apps(ctx context.Context) ([]App, error) {
-	rows, err := s.db.QueryContext(ctx, `SELECT key, COALESCE(addon, ''), proxy_key, proxy_url, base_url, title,
-		description, icon FROM apps ORDER BY key`)
-	return collect(rows, err, func(r *sql.Rows) (a App, err error) {
-		return a, r.Scan(&a.Key, &a.Addon, &a.ProxyKey, &a.ProxyURL, &a.BaseURL, &a.Title, &a.Description, &a.Icon)
-	})
+func scanApp(r *sql.Rows) (a App, err error) {
+	err = r.Scan(&a.Key, &a.Addon, &a.ProxyKey, &a.ProxyURL, &a.BaseURL, &a.Title, &a.Description, &a.Icon)
+	return a, err
 }
+
+func keyOfApp(a App) string { return a.Key }
 
 func (s *store) Tiles(ctx context.Context) ([]capability.TileRow, error) {
-	rows, err := s.db.QueryContext(ctx, `SELECT key, app, title, description, icon, target, space_key, space_title,
-		space_ord, ord FROM tiles ORDER BY key`)
-	return collect(rows, err, func(r *sql.Rows) (t capability.TileRow, err error) {
-		return t, r.Scan(&t.Key, &t.App, &t.Title, &t.Description, &t.Icon, &t.Target, &t.Space.Key, &t.Space.Title,
-			&t.Space.Ord, &t.Ord)
-	})
+	return rowsOf(ctx, s, `SELECT key, app, title, description, icon, target, space_key, space_title, space_ord, ord FROM tiles`,
+		func(r *sql.Rows) (t capability.TileRow, err error) {
+			err = r.Scan(&t.Key, &t.App, &t.Title, &t.Description, &t.Icon, &t.Target, &t.Space.Key, &t.Space.Title,
+				&t.Space.Ord, &t.Ord)
+			return t, err
+		}, func(t capability.TileRow) string { return t.Key })
 }
 
 func (s *store) Slots(ctx context.Context) ([]capability.SlotRow, error) {
-	rows, err := s.db.QueryContext(ctx, `SELECT key, app, slot, kind, label, icon, url, ord FROM slots ORDER BY key`)
-	return collect(rows, err, func(r *sql.Rows) (sl capability.SlotRow, err error) {
-		return sl, r.Scan(&sl.Key, &sl.App, &sl.Slot, &sl.Kind, &sl.Label, &sl.Icon, &sl.URL, &sl.Ord)
-	})
+	return rowsOf(ctx, s, `SELECT key, app, slot, kind, label, icon, url, ord FROM slots`,
+		func(r *sql.Rows) (sl capability.SlotRow, err error) {
+			err = r.Scan(&sl.Key, &sl.App, &sl.Slot, &sl.Kind, &sl.Label, &sl.Icon, &sl.URL, &sl.Ord)
+			return sl, err
+		}, func(sl capability.SlotRow) string { return sl.Key })
 }
 
 func (s *store) Failure(ctx context.Context, key string) (*Failure, error) {
-	var f Failure
-	var since int64
-	err := s.db.QueryRowContext(ctx, "SELECT message, since FROM registration_errors WHERE addon = $1", key).
-		Scan(&f.Message, &since)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil, nil
-	}
+	var f *Failure
+	err := s.look(ctx, func(ctx context.Context, q querier) error {
+		var message string
+		var since int64
+		err := q.QueryRowContext(ctx, "SELECT message, since FROM registration_errors WHERE addon = $1", key).Scan(&message, &since)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		f = &Failure{Message: message, Since: time.UnixMilli(since).UTC()}
+		return err
+	})
 	if err != nil {
-		return nil, fmt.Errorf("registry: %w", err)
+		return nil, err
 	}
-	f.Since = time.UnixMilli(since).UTC()
-	return &f, nil
+	return f, nil
 }
 
 func (s *store) Failures(ctx context.Context) (map[string]Failure, error) {
 	all := map[string]Failure{}
-	rows, err := s.db.QueryContext(ctx, "SELECT addon, message, since FROM registration_errors")
-	_, err = collect(rows, err, func(r *sql.Rows) (key string, err error) {
+	_, err := rowsOf(ctx, s, "SELECT addon, message, since FROM registration_errors", func(r *sql.Rows) (key string, err error) {
 		var f Failure
 		var since int64
 		err = r.Scan(&key, &f.Message, &since)
 		f.Since = time.UnixMilli(since).UTC()
 		all[key] = f
 		return key, err
-	})
+	}, func(key string) string { return key })
 	return all, err
 }

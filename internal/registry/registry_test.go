@@ -3,7 +3,9 @@ package registry_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,18 +17,43 @@ import (
 	"go.uber.org/goleak"
 
 	"zaentrum.io/zae/internal/fault"
+	"zaentrum.io/zae/internal/postgrestest"
 	"zaentrum.io/zae/internal/registry"
 	"zaentrum.io/zae/internal/registry/capability"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if where := os.Getenv(childEnv); where != "" {
+		os.Exit(registerForever(where))
+	}
+	code := postgrestest.Run(m)
+	if err := goleak.Find(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+// eachDatabase runs a test with an empty database of each kind.
+func eachDatabase(t *testing.T, test func(t *testing.T, where string)) {
+	t.Helper()
+	t.Run("sqlite", func(t *testing.T) { test(t, filepath.Join(t.TempDir(), "a registry?#%20.db")) })
+	t.Run("postgres", func(t *testing.T) { test(t, postgrestest.URL(t)) })
+}
+
+// each runs a test with an empty registry in each kind of database.
+func each(t *testing.T, test func(t *testing.T, s registry.Store)) {
+	t.Helper()
+	eachDatabase(t, func(t *testing.T, where string) { test(t, open(t, where)) })
+}
 
 // noon is a moment of registration.
 func noon() time.Time { return time.Date(2031, 5, 4, 12, 0, 0, 0, time.UTC) }
 
-func open(t *testing.T) registry.Store {
+func open(t *testing.T, where string) registry.Store {
 	t.Helper()
-	s, err := registry.Open(t.Context(), filepath.Join(t.TempDir(), "a registry?#%20.db"))
+	s, err := registry.Open(t.Context(), where)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,59 +124,61 @@ func mustJSON(a registry.Addon) string {
 }
 
 func TestRegisteringAgainReplacesAndNeverMerges(t *testing.T) {
-	s := open(t)
-	if err := s.Register(t.Context(), registration(t, full)); err != nil {
-		t.Fatal(err)
-	}
-	first := dump(t, s)
-	for _, want := range []string{"addon.example.one", "addon.example.two", "https://media.example.org/portal/app/example/go", "example-worker"} {
-		if !strings.Contains(first, want) {
-			t.Errorf("%s is missing in\n%s", want, first)
+	each(t, func(t *testing.T, s registry.Store) {
+		if err := s.Register(t.Context(), registration(t, full)); err != nil {
+			t.Fatal(err)
 		}
-	}
-	if err := s.Register(t.Context(), registration(t, full)); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(first, dump(t, s)); diff != "" {
-		t.Errorf("the same registration made other rows:\n%s", diff)
-	}
-	if err := s.Register(t.Context(), registration(t, `{"service":"example","ui":{"console":true}}`)); err != nil {
-		t.Fatal(err)
-	}
-	second := dump(t, s)
-	for _, gone := range []string{"addon.example.one", "title.actions", "example-worker", "puzzle"} {
-		if strings.Contains(second, gone) {
-			t.Errorf("%s of the earlier registration is still there:\n%s", gone, second)
+		first := dump(t, s)
+		for _, want := range []string{"addon.example.one", "addon.example.two", "https://media.example.org/portal/app/example/go", "example-worker"} {
+			if !strings.Contains(first, want) {
+				t.Errorf("%s is missing in\n%s", want, first)
+			}
 		}
-	}
-	if !strings.Contains(second, "tile {Key:addon.example App:example Title:example") {
-		t.Errorf("no console tile in\n%s", second)
-	}
+		if err := s.Register(t.Context(), registration(t, full)); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(first, dump(t, s)); diff != "" {
+			t.Errorf("the same registration made other rows:\n%s", diff)
+		}
+		if err := s.Register(t.Context(), registration(t, `{"service":"example","ui":{"console":true}}`)); err != nil {
+			t.Fatal(err)
+		}
+		second := dump(t, s)
+		for _, gone := range []string{"addon.example.one", "title.actions", "example-worker", "puzzle"} {
+			if strings.Contains(second, gone) {
+				t.Errorf("%s of the earlier registration is still there:\n%s", gone, second)
+			}
+		}
+		if !strings.Contains(second, "tile {Key:addon.example App:example Title:example") {
+			t.Errorf("no console tile in\n%s", second)
+		}
+	})
 }
 
 func TestRemoveAnswersTheKeysSorted(t *testing.T) {
-	s := open(t)
-	if err := s.Register(t.Context(), registration(t, full)); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Register(t.Context(), registration(t, `{"service":"other","ui":{"console":true}}`)); err != nil {
-		t.Fatal(err)
-	}
-	got, err := s.Remove(t.Context(), "example", registry.SourceChart)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []string{"addon/example", "app/example", "slot/example.row", "tile/addon.example.one", "tile/addon.example.two"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
-	}
-	if rest := dump(t, s); strings.Contains(rest, "example-worker") || !strings.Contains(rest, "addon other") {
-		t.Errorf("left: %s", rest)
-	}
-	got, err = s.Remove(t.Context(), "example", registry.SourceChart)
-	if err != nil || got == nil || len(got) != 0 {
-		t.Errorf("removing nothing: %v, %v", got, err)
-	}
+	each(t, func(t *testing.T, s registry.Store) {
+		if err := s.Register(t.Context(), registration(t, full)); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Register(t.Context(), registration(t, `{"service":"other","ui":{"console":true}}`)); err != nil {
+			t.Fatal(err)
+		}
+		got, err := s.Remove(t.Context(), "example", registry.SourceChart)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []string{"addon/example", "app/example", "slot/example.row", "tile/addon.example.one", "tile/addon.example.two"}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+		if rest := dump(t, s); strings.Contains(rest, "example-worker") || !strings.Contains(rest, "addon other") {
+			t.Errorf("left: %s", rest)
+		}
+		got, err = s.Remove(t.Context(), "example", registry.SourceChart)
+		if err != nil || got == nil || len(got) != 0 {
+			t.Errorf("removing nothing: %v, %v", got, err)
+		}
+	})
 }
 
 func TestOneKeyHasOneOwner(t *testing.T) {
@@ -206,131 +235,132 @@ func TestOneKeyHasOneOwner(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := open(t)
-			if err := tc.before(t, s); err != nil {
-				t.Fatal(err)
-			}
-			before := dump(t, s)
-			if owner, err := s.Owner(ctx, "example"); err != nil || owner != tc.owner {
-				t.Errorf("owner %q, %v", owner, err)
-			}
-			err := s.Register(ctx, tc.after(t))
-			if fault.CodeOf(err) != fault.NameTaken {
-				t.Errorf("got %v", err)
-			}
-			if diff := cmp.Diff(before, dump(t, s)); diff != "" {
-				t.Errorf("a refused registration changed something:\n%s", diff)
-			}
+			each(t, func(t *testing.T, s registry.Store) {
+				if err := tc.before(t, s); err != nil {
+					t.Fatal(err)
+				}
+				before := dump(t, s)
+				if owner, err := s.Owner(ctx, "example"); err != nil || owner != tc.owner {
+					t.Errorf("owner %q, %v", owner, err)
+				}
+				err := s.Register(ctx, tc.after(t))
+				if fault.CodeOf(err) != fault.NameTaken {
+					t.Errorf("got %v", err)
+				}
+				if diff := cmp.Diff(before, dump(t, s)); diff != "" {
+					t.Errorf("a refused registration changed something:\n%s", diff)
+				}
+			})
 		})
 	}
 }
 
 func TestARefusedReplacementLeavesTheEarlierRows(t *testing.T) {
-	s := open(t)
-	for _, text := range []string{full, `{"service":"other","components":[{"name":"a","workload":"shared","role":"primary"}]}`} {
-		if err := s.Register(t.Context(), registration(t, text)); err != nil {
-			t.Fatal(err)
+	each(t, func(t *testing.T, s registry.Store) {
+		for _, text := range []string{full, `{"service":"other","components":[{"name":"a","workload":"shared","role":"primary"}]}`} {
+			if err := s.Register(t.Context(), registration(t, text)); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	before := dump(t, s)
-	err := s.Register(t.Context(), registration(t, `{"service":"example","components":[{"name":"a","workload":"shared","role":"primary"}]}`))
-	if fault.CodeOf(err) != fault.NameTaken || !strings.Contains(err.Error(), "workload shared belongs to addon other") {
-		t.Errorf("got %v", err)
-	}
-	if diff := cmp.Diff(before, dump(t, s)); diff != "" {
-		t.Error(diff)
-	}
+		before := dump(t, s)
+		err := s.Register(t.Context(), registration(t, `{"service":"example","components":[{"name":"a","workload":"shared","role":"primary"}]}`))
+		if fault.CodeOf(err) != fault.NameTaken || !strings.Contains(err.Error(), "workload shared belongs to addon other") {
+			t.Errorf("got %v", err)
+		}
+		if diff := cmp.Diff(before, dump(t, s)); diff != "" {
+			t.Error(diff)
+		}
+	})
 }
 
 func TestRemoveLeavesAnAddonOfTheOtherSource(t *testing.T) {
-	s := open(t)
-	r := registration(t, full)
-	r.Source = registry.SourceAddress
-	if err := s.Register(t.Context(), r); err != nil {
-		t.Fatal(err)
-	}
-	got, err := s.Remove(t.Context(), "example", registry.SourceChart)
-	if err != nil || len(got) != 0 {
-		t.Errorf("removed %v, %v", got, err)
-	}
-	if a, err := s.Addon(t.Context(), "example"); err != nil || a == nil || a.Address != "http://example" {
-		t.Errorf("%+v, %v", a, err)
-	}
+	each(t, func(t *testing.T, s registry.Store) {
+		r := registration(t, full)
+		r.Source = registry.SourceAddress
+		if err := s.Register(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		got, err := s.Remove(t.Context(), "example", registry.SourceChart)
+		if err != nil || len(got) != 0 {
+			t.Errorf("removed %v, %v", got, err)
+		}
+		if a, err := s.Addon(t.Context(), "example"); err != nil || a == nil || a.Address != "http://example" {
+			t.Errorf("%+v, %v", a, err)
+		}
+	})
 }
 
 func TestAnAppByHandIsNotTakenOverByAnAddonsKey(t *testing.T) {
-	s := open(t)
-	if err := s.Register(t.Context(), registration(t, full)); err != nil {
-		t.Fatal(err)
-	}
-	err := s.PutApp(t.Context(), capability.App{Key: "example", ProxyURL: "http://elsewhere"})
-	if fault.CodeOf(err) != fault.NameTaken {
-		t.Errorf("got %v", err)
-	}
+	each(t, func(t *testing.T, s registry.Store) {
+		if err := s.Register(t.Context(), registration(t, full)); err != nil {
+			t.Fatal(err)
+		}
+		err := s.PutApp(t.Context(), capability.App{Key: "example", ProxyURL: "http://elsewhere"})
+		if fault.CodeOf(err) != fault.NameTaken {
+			t.Errorf("got %v", err)
+		}
+	})
 }
 
 func TestAFailureKeepsItsMomentUntilItChangesAndGoesWithSuccess(t *testing.T) {
-	s := open(t)
-	ctx := t.Context()
-	steps := []struct {
-		message string
-		at      time.Time
-		since   time.Time
-	}{
-		{"unreachable", noon(), noon()},
-		{"unreachable", noon().Add(time.Minute), noon()},
-		{"invalid", noon().Add(2 * time.Minute), noon().Add(2 * time.Minute)},
-	}
-	for _, step := range steps {
-		if err := s.Fail(ctx, "example", step.message, step.at); err != nil {
+	each(t, func(t *testing.T, s registry.Store) {
+		ctx := t.Context()
+		steps := []struct {
+			message string
+			at      time.Time
+			since   time.Time
+		}{
+			{"unreachable", noon(), noon()},
+			{"unreachable", noon().Add(time.Minute), noon()},
+			{"invalid", noon().Add(2 * time.Minute), noon().Add(2 * time.Minute)},
+		}
+		for _, step := range steps {
+			if err := s.Fail(ctx, "example", step.message, step.at); err != nil {
+				t.Fatal(err)
+			}
+			f, err := s.Failure(ctx, "example")
+			if err != nil || f == nil || f.Message != step.message || !f.Since.Equal(step.since) {
+				t.Errorf("%+v: got %+v, %v", step, f, err)
+			}
+		}
+		if err := s.Register(ctx, registration(t, full)); err != nil {
 			t.Fatal(err)
 		}
-		f, err := s.Failure(ctx, "example")
-		if err != nil || f == nil || f.Message != step.message || !f.Since.Equal(step.since) {
-			t.Errorf("%+v: got %+v, %v", step, f, err)
+		if f, err := s.Failure(ctx, "example"); err != nil || f != nil {
+			t.Errorf("after success: %+v, %v", f, err)
 		}
-	}
-	if err := s.Register(ctx, registration(t, full)); err != nil {
-		t.Fatal(err)
-	}
-	if f, err := s.Failure(ctx, "example"); err != nil || f != nil {
-		t.Errorf("after success: %+v, %v", f, err)
-	}
-	if err := s.Fail(ctx, "example", "unreachable", noon()); err != nil {
-		t.Fatal(err)
-	}
-	if a, err := s.Addon(ctx, "example"); err != nil || a == nil {
-		t.Errorf("a failure unregistered the addon: %v, %v", a, err)
-	}
-	if err := s.Clear(ctx, "example"); err != nil {
-		t.Fatal(err)
-	}
-	if f, _ := s.Failure(ctx, "example"); f != nil {
-		t.Errorf("cleared: %+v", f)
-	}
+		if err := s.Fail(ctx, "example", "unreachable", noon()); err != nil {
+			t.Fatal(err)
+		}
+		if a, err := s.Addon(ctx, "example"); err != nil || a == nil {
+			t.Errorf("a failure unregistered the addon: %v, %v", a, err)
+		}
+		if err := s.Clear(ctx, "example"); err != nil {
+			t.Fatal(err)
+		}
+		if f, _ := s.Failure(ctx, "example"); f != nil {
+			t.Errorf("cleared: %+v", f)
+		}
+	})
 }
 
 func TestRowsSurviveARestart(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "registry.db")
-	s, err := registry.Open(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Register(t.Context(), registration(t, full)); err != nil {
-		t.Fatal(err)
-	}
-	before := dump(t, s)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	s, err = registry.Open(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = s.Close() }()
-	if diff := cmp.Diff(before, dump(t, s)); diff != "" {
-		t.Error(diff)
-	}
+	eachDatabase(t, func(t *testing.T, where string) {
+		s, err := registry.Open(t.Context(), where)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Register(t.Context(), registration(t, full)); err != nil {
+			t.Fatal(err)
+		}
+		before := dump(t, s)
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(before, dump(t, open(t, where))); diff != "" {
+			t.Error(diff)
+		}
+	})
 }
 
 func TestInMemoryKeepsRowsWhileItIsOpen(t *testing.T) {
@@ -351,32 +381,33 @@ func TestInMemoryKeepsRowsWhileItIsOpen(t *testing.T) {
 }
 
 func TestWritersAtTheSameTimeWaitForEachOther(t *testing.T) {
-	s := open(t)
-	const writers = 8
-	var group sync.WaitGroup
-	errs := make(chan error, writers*20)
-	for w := range writers {
-		r := registration(t, fmt.Sprintf(`{"service":"addon-%d","ui":{"console":true}}`, w))
-		group.Go(func() {
-			for range 10 {
-				errs <- s.Register(t.Context(), r)
-				_, err := s.Addons(t.Context())
-				errs <- err
-			}
-		})
-	}
-	group.Wait()
-	close(errs)
-	for err := range errs {
-		if err != nil {
-			t.Fatal(err)
+	each(t, func(t *testing.T, s registry.Store) {
+		const writers = 8
+		var group sync.WaitGroup
+		errs := make(chan error, writers*20)
+		for w := range writers {
+			r := registration(t, fmt.Sprintf(`{"service":"addon-%d","ui":{"console":true}}`, w))
+			group.Go(func() {
+				for range 10 {
+					errs <- s.Register(t.Context(), r)
+					_, err := s.Addons(t.Context())
+					errs <- err
+				}
+			})
 		}
-	}
-	all, err := s.Addons(t.Context())
-	if err != nil || len(all) != writers {
-		t.Fatalf("%d addons, %v", len(all), err)
-	}
-	if !slices.IsSortedFunc(all, func(a, b registry.Addon) int { return strings.Compare(a.Key, b.Key) }) {
-		t.Error("not sorted by key")
-	}
+		group.Wait()
+		close(errs)
+		for err := range errs {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		all, err := s.Addons(t.Context())
+		if err != nil || len(all) != writers {
+			t.Fatalf("%d addons, %v", len(all), err)
+		}
+		if !slices.IsSortedFunc(all, func(a, b registry.Addon) int { return strings.Compare(a.Key, b.Key) }) {
+			t.Error("not sorted by key")
+		}
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -14,7 +15,29 @@ import (
 )
 
 // store is the registry in an SQL database. Its statements are those SQLite and PostgreSQL share.
-type store struct{ db *sql.DB }
+type store struct {
+	db *sql.DB
+	// name is the database in errors.
+	name string
+	// secrets are in no error.
+	secrets []string
+	dialect dialect
+}
+
+const (
+	// callTimeout bounds one call of the registry.
+	callTimeout = 15 * time.Second
+	// maxAttempts is how often a transaction is done over that others got in the way of.
+	maxAttempts = 12
+	// maxConnects is how often one is done over for which the connection was lost.
+	maxConnects = 3
+)
+
+// Nobody else's transaction is seen half done, whatever the database does by default. SQLite does not do it otherwise.
+var (
+	writing = &sql.TxOptions{Isolation: sql.LevelSerializable}
+	reading = &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true}
+)
 
 // querier is a database or a transaction on it.
 type querier interface {
@@ -24,33 +47,84 @@ type querier interface {
 }
 
 func (s *store) Ping(ctx context.Context) error {
-	var one int
-	if err := s.db.QueryRowContext(ctx, "SELECT COUNT(*) FROM apps WHERE key = $1", "").Scan(&one); err != nil {
-		return fmt.Errorf("registry: %w", err)
-	}
-	return nil
+	return s.look(ctx, func(ctx context.Context, q querier) error {
+		var one int
+		return q.QueryRowContext(ctx, "SELECT COUNT(*) FROM apps WHERE key = $1", "").Scan(&one)
+	})
 }
 
 func (s *store) Close() error { return s.db.Close() }
 
-// inside runs do in one transaction: all of it happens, or none.
-func (s *store) inside(ctx context.Context, do func(tx querier) error) error {
-	return s.transact(ctx, nil, do)
+// look reads with one statement.
+func (s *store) look(ctx context.Context, do func(context.Context, querier) error) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return s.repeat(ctx, func() (bool, error) { return true, do(ctx, s.db) })
 }
 
-func (s *store) transact(ctx context.Context, options *sql.TxOptions, do func(tx querier) error) error {
-	tx, err := s.db.BeginTx(ctx, options)
-	if err != nil {
-		return fmt.Errorf("registry: %w", err)
+// view reads with several statements, as of one moment.
+func (s *store) view(ctx context.Context, do func(context.Context, querier) error) error {
+	return s.transact(ctx, reading, do)
+}
+
+// change runs do in one transaction: all of it happens, or none. do is run again when others got in the way, or the
+// connection was lost before the end.
+func (s *store) change(ctx context.Context, do func(context.Context, querier) error) error {
+	return s.transact(ctx, writing, do)
+}
+
+func (s *store) transact(ctx context.Context, options *sql.TxOptions, do func(context.Context, querier) error) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	return s.repeat(ctx, func() (bool, error) {
+		tx, err := s.db.BeginTx(ctx, options)
+		if err != nil {
+			return true, err
+		}
+		if err := do(ctx, tx); err != nil {
+			_ = tx.Rollback() // the first error is the one that counts
+			return true, err
+		}
+		// When the connection is lost now, nobody knows whether it happened.
+		return options.ReadOnly, tx.Commit()
+	})
+}
+
+// repeat runs do until it succeeds or repeating does not help, and answers its error as failed does. do tells whether
+// nothing has happened when the connection was lost.
+func (s *store) repeat(ctx context.Context, do func() (bool, error)) error {
+	connects := 1
+	for attempt := 1; ; attempt++ {
+		nothing, err := do()
+		if err == nil {
+			return nil
+		}
+		switch {
+		case ctx.Err() != nil, attempt == maxAttempts:
+			return s.failed(err)
+		case again(err):
+		case lost(err) && nothing && connects < maxConnects:
+			connects++
+		default:
+			return s.failed(err)
+		}
+		if !pause(ctx, attempt) {
+			return s.failed(err)
+		}
 	}
-	if err := do(tx); err != nil {
-		_ = tx.Rollback() // the first error is the one that counts
-		return err
+}
+
+// pause waits a while, longer with each attempt, and not as long as another that waits: two that met once should not
+// meet again. It is false when ctx has ended.
+func pause(ctx context.Context, attempt int) bool {
+	timer := time.NewTimer(time.Duration(1+rand.IntN(10<<min(attempt, 6))) * time.Millisecond)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
 	}
-	if err := tx.Commit(); err != nil {
-		return fmt.Errorf("registry: %w", err)
-	}
-	return nil
 }
 
 func (s *store) Register(ctx context.Context, r Registration) error {
@@ -60,7 +134,7 @@ func (s *store) Register(ctx context.Context, r Registration) error {
 		return err
 	}
 	rows := r.Manifest.Rows(r.Place)
-	return s.inside(ctx, func(tx querier) error {
+	return s.change(ctx, func(ctx context.Context, tx querier) error {
 		owner, err := ownerOf(ctx, tx, key)
 		if err != nil {
 			return err
@@ -198,7 +272,7 @@ func insertApp(ctx context.Context, tx querier, addon *string, a capability.App)
 
 func (s *store) Remove(ctx context.Context, key string, source Source) ([]string, error) {
 	removed := []string{}
-	err := s.inside(ctx, func(tx querier) error {
+	err := s.change(ctx, func(ctx context.Context, tx querier) error {
 		removed = removed[:0]
 		owner, err := ownerOf(ctx, tx, key)
 		if err != nil {
@@ -232,13 +306,20 @@ func keysOf(ctx context.Context, tx querier, addon string) ([]string, error) {
 		UNION ALL SELECT 'tile/' || key FROM tiles WHERE addon = $1
 		UNION ALL SELECT 'slot/' || key FROM slots WHERE addon = $1`, addon)
 	keys, err := collect(rows, err, func(r *sql.Rows) (key string, err error) {
-		return key, r.Scan(&key)
+		err = r.Scan(&key)
+		return key, err
 	})
 	slices.Sort(keys) // by bytes, whatever the database's collation
 	return keys, err
 }
 
-func (s *store) Owner(ctx context.Context, key string) (Owner, error) { return ownerOf(ctx, s.db, key) }
+func (s *store) Owner(ctx context.Context, key string) (owner Owner, err error) {
+	err = s.look(ctx, func(ctx context.Context, q querier) error {
+		owner, err = ownerOf(ctx, q, key)
+		return err
+	})
+	return owner, err
+}
 
 func ownerOf(ctx context.Context, q querier, key string) (Owner, error) {
 	var source string
@@ -269,7 +350,7 @@ func (s *store) PutApp(ctx context.Context, app capability.App) error {
 	if app.BaseURL == "" {
 		app.BaseURL = capability.BaseURL(app.Key)
 	}
-	return s.inside(ctx, func(tx querier) error {
+	return s.change(ctx, func(ctx context.Context, tx querier) error {
 		owner, err := ownerOf(ctx, tx, app.Key)
 		if err != nil {
 			return err
@@ -285,16 +366,20 @@ func (s *store) PutApp(ctx context.Context, app capability.App) error {
 }
 
 func (s *store) Fail(ctx context.Context, key, message string, at time.Time) error {
-	_, err := s.db.ExecContext(ctx, `INSERT INTO registration_errors (addon, message, since) VALUES ($1, $2, $3)
-		ON CONFLICT (addon) DO UPDATE SET message = excluded.message, since = excluded.since
-		WHERE registration_errors.message <> excluded.message`, key, message, at.UnixMilli())
-	if err != nil {
-		return fmt.Errorf("registry: failure of %s: %w", key, err)
-	}
-	return nil
+	return s.change(ctx, func(ctx context.Context, tx querier) error {
+		_, err := tx.ExecContext(ctx, `INSERT INTO registration_errors (addon, message, since) VALUES ($1, $2, $3)
+			ON CONFLICT (addon) DO UPDATE SET message = excluded.message, since = excluded.since
+			WHERE registration_errors.message <> excluded.message`, key, message, at.UnixMilli())
+		if err != nil {
+			return fmt.Errorf("registry: failure of %s: %w", key, err)
+		}
+		return nil
+	})
 }
 
-func (s *store) Clear(ctx context.Context, key string) error { return clearFailure(ctx, s.db, key) }
+func (s *store) Clear(ctx context.Context, key string) error {
+	return s.change(ctx, func(ctx context.Context, tx querier) error { return clearFailure(ctx, tx, key) })
+}
 
 func clearFailure(ctx context.Context, q querier, key string) error {
 	if _, err := q.ExecContext(ctx, "DELETE FROM registration_errors WHERE addon = $1", key); err != nil {
