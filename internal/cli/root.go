@@ -19,6 +19,7 @@ func commands() []func(*app) *cobra.Command {
 		newAddon,
 		newServeAPI,
 		newServeOperator,
+		newRegistry,
 		newLogin,
 		newLogout,
 		newVersion,

@@ -33,13 +33,21 @@ func Open(ctx context.Context, where string) (Store, error) {
 	}
 	if err := s.migrate(ctx); err != nil {
 		_ = s.db.Close() // the first error is the one that counts
-		if f, ok := errors.AsType[*fault.Fault](err); ok && f.Code == fault.Database {
-			// Whoever starts a server reads the error itself, and no log.
-			return nil, fault.New(fault.Database, "registry %s: %s", s.name, Cause(err)).Because(err)
-		}
-		return nil, fmt.Errorf("registry %s: %w", s.name, err)
+		return nil, s.told(err)
 	}
 	return s, nil
+}
+
+// told is an error for whoever starts a program, and reads no log: with what the database said.
+func (s *store) told(err error) error {
+	err = s.failed(err)
+	switch f, ok := errors.AsType[*fault.Fault](err); {
+	case ok && f.Code == fault.Database:
+		return fault.New(fault.Database, "registry %s: %s", s.name, Cause(err)).Because(err)
+	case ok && strings.Contains(f.Message, s.name):
+		return err
+	}
+	return fmt.Errorf("registry %s: %w", s.name, err)
 }
 
 func open(where string) (*store, error) {
