@@ -56,6 +56,12 @@ type PatchRequest struct {
 	Suspend      *bool                `json:"suspend,omitempty"`
 }
 
+// InstallRequest is the body of POST /api/portal/addon-charts/{name}/install, which may be left out.
+type InstallRequest struct {
+	// Generation is the one whose plan was read: a plan of another one is not installed. Absent, any is.
+	Generation *int64 `json:"generation,omitempty"`
+}
+
 // Chart is the chart a resource asks for.
 type Chart struct {
 	Ref     string `json:"ref"`

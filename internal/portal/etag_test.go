@@ -151,3 +151,41 @@ func TestAPlanMadeAnewUnderTheInstallIsNotInstalled(t *testing.T) {
 		t.Error("a plan nobody read is installed")
 	}
 }
+
+func TestAnInstallMayNameTheGeneration(t *testing.T) {
+	t.Parallel()
+	b := suspended(t)
+	install := chartPath("example") + "/install"
+	for name, tc := range map[string]struct {
+		body   string
+		status int
+		code   string
+	}{
+		"another one":          {`{"generation":2}`, http.StatusConflict, "conflict"},
+		"none that can be":     {`{"generation":0}`, http.StatusBadRequest, "invalid"},
+		"of another type":      {`{"generation":"1"}`, http.StatusBadRequest, "malformed"},
+		"a fraction":           {`{"generation":1.5}`, http.StatusBadRequest, "malformed"},
+		"a misspelt field":     {`{"Generation":1}`, http.StatusBadRequest, "malformed"},
+		"something else":       {`[1]`, http.StatusBadRequest, "malformed"},
+		"no JSON but declared": {`generation=1`, http.StatusBadRequest, "malformed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := *b
+			b.t = t
+			b.refused(http.MethodPost, install, tc.body, tc.status, tc.code)
+		})
+	}
+	b.refused(http.MethodPost, install, `{"generation":1}`, http.StatusConflict, "conflict", ifMatch(`"c29tZXRoaW5n"`))
+	b.refused(http.MethodPost, install, `{"generation":1}`, http.StatusUnsupportedMediaType, "not-json",
+		func(r *http.Request) { r.Header.Set("Content-Type", "text/plain") })
+	r := b.do(http.MethodPost, install, `{"generation":1}`, ifMatch(b.readPlan()))
+	if r.status != http.StatusAccepted || b.addon("example").Spec.Suspend {
+		t.Errorf("got %s", r)
+	}
+	// The plan of the first generation is not that of the second.
+	b.operate("example", planned)
+	b.refused(http.MethodPost, install, `{"generation":1}`, http.StatusConflict, "conflict")
+	if r := b.do(http.MethodPost, install, `{}`); r.status != http.StatusAccepted {
+		t.Errorf("got %s", r)
+	}
+}

@@ -120,8 +120,11 @@ func decodeBody(w http.ResponseWriter, r *http.Request, into any) error {
 		}
 		return fault.New(fault.Malformed, "the body could not be read")
 	}
-	if _, bodiless := into.(*none); bodiless && len(body) == 0 {
-		return nil
+	switch into.(type) {
+	case *none, *apitype.InstallRequest: // which need none
+		if len(body) == 0 {
+			return nil
+		}
 	}
 	media, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if charset := strings.ToLower(params["charset"]); err != nil || media != "application/json" || charset != "" && charset != "utf-8" {

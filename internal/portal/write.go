@@ -178,10 +178,13 @@ func patchedSource(was v1alpha1.ChartSource, in apitype.PatchRequest) (v1alpha1.
 
 // installChart answers POST /api/portal/addon-charts/{name}/install. The write holds the version of the resource
 // whose plan was checked here, its status included: a plan made in between is checked anew.
-func (s *Server) installChart(c *call, _ none) (apitype.WriteAnswer, error) {
+func (s *Server) installChart(c *call, in apitype.InstallRequest) (apitype.WriteAnswer, error) {
 	wanted, err := ifMatch(c.request.Header)
 	if err != nil {
 		return apitype.WriteAnswer{}, err
+	}
+	if in.Generation != nil && *in.Generation < 1 {
+		return apitype.WriteAnswer{}, invalid("generation is less than 1").WithHint("send the generation that the plan was read with")
 	}
 	var seen int64 // the generation whose plan is installed
 	return s.write(c.mustEnd, write{
@@ -192,6 +195,10 @@ func (s *Server) installChart(c *call, _ none) (apitype.WriteAnswer, error) {
 					WithHint("look at the new plan first")
 			}
 			seen = addon.Generation
+			if in.Generation != nil && *in.Generation != addon.Generation {
+				return fault.New(fault.Conflict, "addon %s is of generation %d, not %d", addon.Name, addon.Generation, *in.Generation).
+					WithHint("read it again, and install the plan that it has now")
+			}
 			if !wanted.matches(planTag(addon)) {
 				return fault.New(fault.Conflict, "the plan of addon %s changed since it was read", addon.Name).
 					WithHint("read it again, and install it with the ETag that comes with it")
