@@ -14,6 +14,8 @@ const (
 	PathAddonCharts = "/api/portal/addon-charts"
 	PathAddons      = "/api/portal/addons"
 	PathDiscovery   = "/api/portal/cli/discovery"
+	// PathApps is where the proxy forwards to apps: PathApps/<key>/….
+	PathApps = "/api/portal/apps"
 )
 
 // Availability is the answer to GET /api/portal/addon-charts.

@@ -19,6 +19,12 @@ var refusedRanges = []struct {
 	{netip.MustParsePrefix("240.0.0.0/4"), "a reserved address"},
 }
 
+// RefuseAddress says why nothing that others name is reached at a: loopback, link-local, metadata and the like, and
+// what deny, which may be nil, names besides. It is empty when a may be reached.
+func RefuseAddress(a netip.Addr, deny func(netip.Addr) (string, bool)) string {
+	return refuseAddress(a, deny)
+}
+
 // refuseAddress says why no connection may be made to a; empty when one may. An IPv6 address that carries
 // an IPv4 one is judged by both, since a gateway may lead to the inner one.
 func refuseAddress(a netip.Addr, deny func(netip.Addr) (string, bool)) string {

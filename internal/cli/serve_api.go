@@ -5,6 +5,8 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"net/netip"
+	"net/url"
 	"strings"
 	"time"
 
@@ -57,6 +59,7 @@ chart addons are not available.`,
 			}
 			o.Resolve = resolve
 			if config != nil {
+				o.Deny = apiServerAddresses(ctx, config, a.env("KUBERNETES_SERVICE_HOST"))
 				if o.Client, err = portalClient(config); err != nil {
 					return err
 				}
@@ -89,6 +92,31 @@ chart addons are not available.`,
 	flags.StringVar(&traces, "otlp-endpoint", "", tracesUsage)
 	flags.StringToStringVar(&resolve, "resolve", nil, "development only: `NAME=HOST:PORT`, where the Service of that name is reached")
 	return cmd
+}
+
+// apiServerAddresses tells the addresses of the cluster's own API server, which no app is reached at: those of its Service,
+// and of the host that this process talks to. They are looked up once, since neither moves while a pod runs.
+func apiServerAddresses(ctx context.Context, config *rest.Config, serviceHost string) func(netip.Addr) (string, bool) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	known := map[netip.Addr]bool{}
+	host := config.Host
+	if u, err := url.Parse(config.Host); err == nil && u.Hostname() != "" {
+		host = u.Hostname()
+	}
+	for _, name := range []string{serviceHost, host} {
+		if name == "" {
+			continue
+		}
+		addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", name)
+		if err != nil {
+			continue // a host that is not found is reached by nobody
+		}
+		for _, addr := range addrs {
+			known[addr.Unmap()] = true
+		}
+	}
+	return func(a netip.Addr) (string, bool) { return "the cluster's API server", known[a] }
 }
 
 // portalClient reads from the cluster, not from a cache: what it reads decides what is written.

@@ -42,6 +42,8 @@ const (
 	ChartMissing Code = "chart-not-found"     // there is no such chart or version
 	Registry     Code = "registry"            // the chart's registry failed
 	Digest       Code = "digest-mismatch"     // the archive is not the one asked for
+	AddonDown    Code = "addon-unreachable"   // the addon's server cannot be reached, or takes no more
+	AddonFailed  Code = "addon-failed"        // the addon's server misbehaved
 	RateLimited  Code = "rate-limited"        // too many requests
 	Busy         Code = "busy"                // the instance has as much to do as it takes
 	Interrupted  Code = "interrupted"         // SIGINT
@@ -85,6 +87,8 @@ var table = map[Code]Meaning{
 	ChartMissing: {1, 422, "chart not found", true},
 	Registry:     {1, 502, "chart registry failed", true},
 	Digest:       {1, 422, "digest mismatch", false},
+	AddonDown:    {1, 503, "addon unreachable", true},
+	AddonFailed:  {1, 502, "addon failed", true},
 	RateLimited:  {1, 429, "too many requests", true},
 	Busy:         {4, 503, "busy", true},
 	Interrupted:  {130, 500, "interrupted", true},

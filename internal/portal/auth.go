@@ -108,27 +108,48 @@ func (c caller) key() string { return c.client + "\n" + c.subject }
 // requireAdmin is who an admin's request is from (decisions §6). It is a NoBearer fault without a valid token,
 // Forbidden when the token is no admin's, and SignIn when the issuer cannot be asked.
 func (a *authenticator) requireAdmin(ctx context.Context, r *http.Request) (caller, error) {
-	raw, err := bearer(r)
+	who, claims, err := a.verify(ctx, r)
 	if err != nil {
 		return caller{}, err
 	}
+	return who, a.decide(claims)
+}
+
+// requireValid is who a request is from, an admin or not. Its faults are those of requireAdmin, without Forbidden.
+func (a *authenticator) requireValid(ctx context.Context, r *http.Request) (caller, error) {
+	who, _, err := a.verify(ctx, r)
+	return who, err
+}
+
+// verify is who a request is from, with all that the token says of them.
+func (a *authenticator) verify(ctx context.Context, r *http.Request) (caller, map[string]any, error) {
+	raw, err := bearer(r)
+	if err != nil {
+		return caller{}, nil, err
+	}
 	if a.auth.Issuer == "" {
-		return caller{}, issuerFault("no issuer is configured, so nobody can sign in")
+		return caller{}, nil, issuerFault("no issuer is configured, so nobody can sign in")
 	}
 	// A token that is none must not make anybody ask the issuer.
 	if _, err := jose.ParseSigned(raw, a.algorithms); err != nil {
-		return caller{}, invalidToken("the bearer is not a signed token of an accepted algorithm")
+		return caller{}, nil, invalidToken("the bearer is not a signed token of an accepted algorithm")
 	}
 	token, err := a.issuer.verify(ctx, raw)
 	if err != nil {
-		return caller{}, err
+		return caller{}, nil, err
 	}
 	claims := map[string]any{}
 	if err := token.Claims(&claims); err != nil {
-		return caller{}, invalidToken("the bearer's claims cannot be read")
+		return caller{}, nil, invalidToken("the bearer's claims cannot be read")
 	}
-	who := caller{subject: token.Subject, client: issuedTo(claims), name: text(claims, "preferred_username"), expires: token.Expiry}
-	return who, a.decide(claims)
+	// Where the issuer tells token types apart, only an access token is a bearer.
+	switch kind, _ := claims["typ"].(string); strings.ToLower(kind) {
+	case "id", "refresh", "offline", "logout":
+		return caller{}, nil, invalidToken("the bearer is not an access token")
+	}
+	return caller{
+		subject: token.Subject, client: issuedTo(claims), name: text(claims, "preferred_username"), expires: token.Expiry,
+	}, claims, nil
 }
 
 // issuedTo is the client that a token was issued to.
@@ -143,7 +164,7 @@ func issuedTo(claims map[string]any) string {
 func bearer(r *http.Request) (string, error) {
 	headers := r.Header.Values("Authorization")
 	if len(headers) == 0 {
-		return "", unauthorized(`Bearer realm="zaentrum"`, "an admin's bearer token is needed")
+		return "", unauthorized(`Bearer realm="zaentrum"`, "a bearer token is needed")
 	}
 	scheme, raw, _ := strings.Cut(headers[0], " ")
 	raw = strings.TrimSpace(raw)
@@ -155,11 +176,6 @@ func bearer(r *http.Request) (string, error) {
 
 // decide tells whether the claims of a valid token are an admin's.
 func (a *authenticator) decide(claims map[string]any) error {
-	// Where the issuer tells token types apart, only an access token is a bearer.
-	switch kind, _ := claims["typ"].(string); strings.ToLower(kind) {
-	case "id", "refresh", "offline", "logout":
-		return invalidToken("the bearer is not an access token")
-	}
 	client := issuedTo(claims)
 	if !slices.Contains(a.auth.Clients, client) && !a.serviceAccount(claims, client) {
 		return forbidden("the token was issued to a client that may not administer")

@@ -28,20 +28,12 @@ var errElsewhere = errors.New("redirected elsewhere")
 // than a manifest may have.
 type fetcher struct{ client *http.Client }
 
-// newFetcher makes a fetcher; resolve is Options.Resolve.
-func newFetcher(resolve map[string]string) *fetcher {
-	dialer := &net.Dialer{Timeout: manifestTimeout}
+// newFetcher makes a fetcher that connects as d does.
+func newFetcher(d *dialer) *fetcher {
 	return &fetcher{client: &http.Client{
 		Timeout: manifestTimeout,
 		Transport: &http.Transport{
-			DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-				if host, _, err := net.SplitHostPort(addr); err == nil {
-					if to, ok := resolve[host]; ok {
-						addr = to
-					}
-				}
-				return dialer.DialContext(ctx, network, addr)
-			},
+			DialContext:            d.dial,
 			DisableKeepAlives:      true, // minutes go by between two readings
 			DisableCompression:     true, // a small answer must not unpack into a large one
 			MaxResponseHeaderBytes: 16 << 10,
@@ -93,6 +85,8 @@ func unreached(err error) string {
 		return "redirects elsewhere"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return "did not answer in time"
+	case errors.Is(err, errAddress):
+		return errAddress.Error()
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "refuses the connection"
 	}

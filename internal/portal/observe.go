@@ -1,6 +1,7 @@
 package portal
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -19,6 +20,7 @@ type observer struct {
 	status int
 	bytes  int64
 	code   string // of the problem, if it is one
+	addon  string // or app, that a call is for
 }
 
 func (o *observer) WriteHeader(status int) {
@@ -42,7 +44,7 @@ func (o *observer) Unwrap() http.ResponseWriter { return o.ResponseWriter }
 
 // observed sets the headers of every answer, turns a panic into a problem, and counts, traces and logs the request: its
 // route, never its query, headers or body. The request becomes part of the trace that it names, or begins one.
-func (s *Server) observed(mux *http.ServeMux) http.Handler {
+func (s *Server) observed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		start := s.now()
 		o := &observer{ResponseWriter: w}
@@ -60,6 +62,9 @@ func (s *Server) observed(mux *http.ServeMux) http.Handler {
 		defer func() {
 			if p := recover(); p != nil {
 				if p == http.ErrAbortHandler { //nolint:errorlint // the one value that net/http documents
+					o.code = "aborted"
+					s.note(o, r, s.now().Sub(start))
+					end(routeOf(r), o.status)
 					panic(p)
 				}
 				// The value that was panicked with may hold anything: its type and the place must do.
@@ -71,7 +76,7 @@ func (s *Server) observed(mux *http.ServeMux) http.Handler {
 			s.note(o, r, s.now().Sub(start))
 			end(routeOf(r), o.status)
 		}()
-		mux.ServeHTTP(o, r)
+		next.ServeHTTP(o, r)
 	})
 }
 
@@ -123,7 +128,7 @@ func (s *Server) note(o *observer, r *http.Request, took time.Duration) {
 		slog.String("route", route), slog.Int("status", o.status), slog.Int64("bytes", o.bytes),
 		slog.Int64("ms", took.Milliseconds()), slog.String(telemetry.KeyTrace, trace.From(r.Context()).ID()),
 	}
-	if name := r.PathValue("name"); possibleName(name) {
+	if name := cmp.Or(o.addon, r.PathValue("name")); possibleName(name) {
 		attrs = append(attrs, slog.String(telemetry.KeyAddon, name))
 	}
 	if o.code != "" {

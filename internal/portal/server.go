@@ -15,6 +15,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"time"
 
@@ -48,6 +49,11 @@ type Options struct {
 	// Resolve says where a Service name is reached instead of where the network says: name → host:port. It is
 	// for development, where nothing listens behind a Service.
 	Resolve map[string]string
+	// Deny names addresses that nothing is reached at, beside those that netip knows by itself, such as the API
+	// server's, and says what they are. May be nil.
+	Deny func(netip.Addr) (why string, denied bool)
+	// Proxy bounds what calls to apps may take.
+	Proxy ProxyLimits
 	// RefreshInterval is the time after which a registered addon's manifest is read again; 0 means 5 minutes.
 	RefreshInterval time.Duration
 	// RetryInterval is the time after which a failed registration is tried again, doubled with each failure up
@@ -88,7 +94,10 @@ type Server struct {
 	metrics   *telemetry.Portal
 	fetch     *fetcher
 	streams   *streams
-	handler   http.Handler
+	proxy     *proxy
+	// crossOrigin refuses what the pages of other sites ask for.
+	crossOrigin *http.CrossOriginProtection
+	handler     http.Handler
 }
 
 // New makes a portal-api. It reaches for nothing: the cluster and the issuer may come up later.
@@ -108,8 +117,10 @@ func New(o Options) (*Server, error) {
 			}
 		}
 	}
+	var origin *url.URL
 	if o.PublicOrigin != "" {
 		u, err := url.Parse(o.PublicOrigin)
+		origin = u
 		if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.Path != "" && u.Path != "/" {
 			return nil, errors.New("portal: the public origin is not like https://media.example.org")
 		}
@@ -150,24 +161,36 @@ func New(o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	dial := &dialer{resolve: o.Resolve, deny: o.Deny}
+	if o.Client != nil {
+		dial.namespace = o.Namespace
+	}
 	s := &Server{
 		o: o, log: o.Log, now: o.Now, auth: auth, metrics: telemetry.NewPortal(),
 		available: &availability{client: o.Client, namespace: o.Namespace, now: o.Now},
-		fetch:     newFetcher(o.Resolve),
+		fetch:     newFetcher(dial), crossOrigin: http.NewCrossOriginProtection(),
+	}
+	if origin != nil {
+		if err := s.crossOrigin.AddTrustedOrigin(origin.Scheme + "://" + origin.Host); err != nil {
+			return nil, errors.New("portal: the public origin is not like https://media.example.org")
+		}
 	}
 	s.streams = newStreams(s)
 	s.o.Registry = &noting{Store: o.Registry, changed: s.streams.registryChanged}
-	s.handler = s.observed(s.mux(s.routes()))
+	s.proxy = newProxy(s, dial, origin, o.Proxy)
+	s.handler = s.observed(s.front(s.mux(s.routes())))
 	return s, nil
 }
 
 // Handler serves the API. It may be used before Run, and after.
 func (s *Server) Handler() http.Handler { return s.handler }
 
-// Close ends the connections that are kept to the issuer and to addons. The server can still be used.
+// Close ends the connections that are kept to the issuer and to addons, and all streams. The server can still be used, but
+// for new streams.
 func (s *Server) Close() {
 	s.auth.close()
 	s.fetch.close()
+	s.proxy.close()
 }
 
 // routes is the API: every address with what answers it, in the order in which it is documented.

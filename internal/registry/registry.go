@@ -91,6 +91,9 @@ type Store interface {
 	Remove(ctx context.Context, key string, source Source) ([]string, error)
 	// Owner tells who a key belongs to.
 	Owner(ctx context.Context, key string) (Owner, error)
+	// App is the app that a key of the portal proxy leads to: its own key, or the one it has there. It is nil when
+	// there is none.
+	App(ctx context.Context, key string) (*App, error)
 	// Addon is one addon; nil when there is none.
 	Addon(ctx context.Context, key string) (*Addon, error)
 	// Addons are all addons, sorted by key.

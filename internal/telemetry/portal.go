@@ -17,7 +17,18 @@ type Portal struct {
 	registrations *prometheus.CounterVec
 	streams       prometheus.Gauge
 	streamEnds    *prometheus.CounterVec
+	proxied       *prometheus.CounterVec
+	proxying      *prometheus.GaugeVec
 }
+
+// What comes of a call to an app.
+const (
+	ProxyAnswered    = "answered"
+	ProxyUnreachable = "unreachable"
+	ProxyLate        = "late"
+	ProxyFailed      = "failed"  // by the app: it broke off, or its answer is none
+	ProxyAborted     = "aborted" // by the caller
+)
 
 // What comes of an attempt to register an addon.
 const (
@@ -47,8 +58,14 @@ func NewPortal() *Portal {
 		streamEnds: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "zae_portal_event_streams_ended_total", Help: "Event streams that ended, by what ended them.",
 		}, []string{"reason"}),
+		proxied: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "zae_portal_proxied_total", Help: "Calls that were passed on to an app, by route and result.",
+		}, []string{"route", "result"}),
+		proxying: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "zae_portal_proxying", Help: "Calls to apps that are open, streams and WebSockets among them, by route.",
+		}, []string{"route"}),
 	}
-	registry.MustRegister(p.requests, p.seconds, p.registrations, p.streams, p.streamEnds)
+	registry.MustRegister(p.requests, p.seconds, p.registrations, p.streams, p.streamEnds, p.proxied, p.proxying)
 	for _, result := range []string{RegistrationNew, RegistrationUnchanged, RegistrationFailed} {
 		p.registrations.WithLabelValues(result)
 	}
@@ -65,6 +82,16 @@ func (p *Portal) Request(route string, status int, took time.Duration) {
 func (p *Portal) Streamed(route string, status int) {
 	p.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
 }
+
+// Proxying notes that a call is passed on to an app, and answers with what notes that it is over.
+func (p *Portal) Proxying(route string) (over func()) {
+	open := p.proxying.WithLabelValues(route)
+	open.Inc()
+	return open.Dec
+}
+
+// Proxied notes what came of a call that was passed on to an app.
+func (p *Portal) Proxied(route, result string) { p.proxied.WithLabelValues(route, result).Inc() }
 
 // Registration notes what came of an attempt to register an addon.
 func (p *Portal) Registration(result string) { p.registrations.WithLabelValues(result).Inc() }

@@ -126,6 +126,27 @@ func (t *Tracing) Request(ctx context.Context, parent trace.Context) (trace.Cont
 	}
 }
 
+// Call begins the span of a call that goes out as a part of a request, and answers with its own place in the trace, for
+// whoever is called. It ends with the status that came back, 0 for none, and what came of it, which is no error when it is
+// ProxyAnswered or empty.
+func (t *Tracing) Call(parent trace.Context, name string) (trace.Context, func(status int, result string)) {
+	if t == nil || !parent.Valid() {
+		return begun(parent, rand.Reader), func(int, string) {}
+	}
+	_, span := t.start(context.Background(), parent, name, oteltrace.WithSpanKind(oteltrace.SpanKindClient))
+	sc := span.SpanContext()
+	return trace.Context{Trace: sc.TraceID(), Span: sc.SpanID(), Sampled: sc.IsSampled()}, func(status int, result string) {
+		if status != 0 {
+			span.SetAttributes(attribute.Int("http.response.status_code", status))
+		}
+		if result != "" && result != ProxyAnswered {
+			span.SetStatus(codes.Error, result)
+			span.SetAttributes(attribute.String("error.type", result))
+		}
+		span.End()
+	}
+}
+
 // begun is a place in the parent's trace, or in a new one.
 func begun(parent trace.Context, random io.Reader) trace.Context {
 	var c trace.Context
