@@ -13,6 +13,7 @@ import (
 const (
 	PathAddonCharts = "/api/portal/addon-charts"
 	PathAddons      = "/api/portal/addons"
+	PathSetup       = "/api/portal/addons/{name}/setup"
 	PathDiscovery   = "/api/portal/cli/discovery"
 	// PathApps is where the proxy forwards to apps: PathApps/<key>/….
 	PathApps = "/api/portal/apps"

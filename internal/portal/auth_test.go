@@ -32,7 +32,7 @@ func adminPaths() [][2]string {
 	return [][2]string{
 		{http.MethodGet, apitype.PathAddonCharts}, {http.MethodPost, apitype.PathAddonCharts}, {http.MethodGet, chartPath("example")},
 		{http.MethodPatch, chartPath("example")}, {http.MethodDelete, chartPath("example")}, {http.MethodPost, chartPath("example") + "/install"},
-		{http.MethodGet, apitype.PathAddons},
+		{http.MethodGet, apitype.PathAddons}, {http.MethodGet, "/api/portal/addons/example/setup"},
 	}
 }
 

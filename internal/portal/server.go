@@ -231,6 +231,10 @@ func (s *Server) routes() []route {
 			summary: "Lists all addons, from charts and from addresses.",
 		}, s.addons),
 		endpoint(s, route{
+			method: "GET", path: apitype.PathSetup, id: "getSetup", who: admin, status: http.StatusOK,
+			summary: "Reads the setup checklist of a registered addon.",
+		}, s.setup),
+		endpoint(s, route{
 			method: "GET", path: apitype.PathDiscovery, id: "discover", who: anybody, status: http.StatusOK,
 			summary: "Tells where to sign in, and the manifests of registered addons.",
 		}, s.discovery),

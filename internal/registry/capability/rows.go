@@ -98,6 +98,9 @@ func (m *Manifest) Rows(p Place) Rows {
 	return rows
 }
 
+// Target is where a target of an app's manifest leads: a path on the portal's origin that cannot leave the app's console.
+func Target(app, target string) string { return inside(BaseURL(app), target) }
+
 // inside makes a target a path on the portal's origin that cannot leave the console below base. A target
 // that already is one stays.
 func inside(base, target string) string {

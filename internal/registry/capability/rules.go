@@ -189,6 +189,25 @@ func (m *Manifest) setupProblems(r *report) {
 	}
 }
 
+// IsKey tells whether s may be the key of a tile, a slot or a section.
+func IsKey(s string) bool { return keyShape.MatchString(s) }
+
+// PlainText makes a text that an addon wrote fit to be shown: one line, without control characters and marks that change
+// the direction of text, and of at most so many characters.
+func PlainText(s string, most int) string {
+	var out []rune
+	for _, r := range strings.Join(strings.Fields(s), " ") {
+		if unprintable(r) || r == utf8.RuneError {
+			continue
+		}
+		if len(out) == most {
+			return string(append(out[:most-1], '…'))
+		}
+		out = append(out, r)
+	}
+	return string(out)
+}
+
 // IsLabel tells whether s is a DNS-1123 label.
 func IsLabel(s string) bool { return len(validation.IsDNS1123Label(s)) == 0 }
 
