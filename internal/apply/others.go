@@ -10,7 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,34 +23,66 @@ import (
 const othersPerPage = 250
 
 // Others reads the objects of these kinds in the owner's namespace that the owner does not control and that are
-// not on their way out. The caches hold none of them: it asks the API server, each time.
+// not on their way out. Those of other owners, which may be many, come from the cache and must not be changed; the API
+// server is asked, each time, for those without the OwnerLabel.
 func (c *Cluster) Others(ctx context.Context, o Owner, kinds ...schema.GroupVersionKind) (manifest.Set, error) {
 	var out manifest.Set
+	take := func(gvk schema.GroupVersionKind, items []unstructured.Unstructured) {
+		for i := range items {
+			u := &items[i]
+			if controlledBy(u, o.UID) || u.GetDeletionTimestamp() != nil {
+				continue
+			}
+			if u.GetKind() == "" { // lists may leave it out of their items
+				u.SetGroupVersionKind(gvk)
+			}
+			out = append(out, manifest.Object{Tree: u.Object})
+		}
+	}
 	for _, gvk := range kinds {
+		listed := gvk.GroupVersion().WithKind(gvk.Kind + "List")
+		asked := []client.ListOption{client.InNamespace(o.Namespace), client.Limit(othersPerPage)}
+		if c.serves(gvk) {
+			labelled, err := labels.NewRequirement(c.OwnerLabel, selection.Exists, nil)
+			if err != nil {
+				return nil, err
+			}
+			list := &unstructured.UnstructuredList{}
+			list.SetGroupVersionKind(listed)
+			err = c.Cache.List(ctx, list, client.InNamespace(o.Namespace), client.UnsafeDisableDeepCopy,
+				client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*labelled)})
+			if err != nil {
+				return nil, failed(err, "list %s objects", gvk.Kind)
+			}
+			take(gvk, list.Items)
+			asked = append(asked, c.unowned())
+		}
 		for next := ""; ; {
 			list := &unstructured.UnstructuredList{}
-			list.SetGroupVersionKind(gvk.GroupVersion().WithKind(gvk.Kind + "List"))
-			err := c.Live.List(ctx, list, client.InNamespace(o.Namespace), client.Limit(othersPerPage), client.Continue(next))
+			list.SetGroupVersionKind(listed)
+			err := c.Live.List(ctx, list, append(asked, client.Continue(next))...)
 			if meta.IsNoMatchError(err) {
 				break
 			}
 			if err != nil {
 				return nil, failed(err, "list %s objects", gvk.Kind)
 			}
-			for i := range list.Items {
-				u := &list.Items[i]
-				if controlledBy(u, o.UID) || u.GetDeletionTimestamp() != nil {
-					continue
-				}
-				u.SetGroupVersionKind(gvk) // lists may leave it out of their items
-				out = append(out, manifest.Object{Tree: u.Object})
-			}
+			take(gvk, list.Items)
 			if next = list.GetContinue(); next == "" {
 				break
 			}
 		}
 	}
 	return out.InApplyOrder(), nil
+}
+
+// unowned selects what lacks the OwnerLabel.
+func (c *Cluster) unowned() client.ListOption {
+	lacking, err := labels.NewRequirement(c.OwnerLabel, selection.DoesNotExist, nil)
+	if err != nil { // only for a label that could name no owner either
+		return client.MatchingLabelsSelector{Selector: labels.Everything()}
+	}
+	return client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*lacking)}
 }
 
 // Pod is what is known of a pod.
@@ -60,14 +94,15 @@ type Pod struct {
 	Owner manifest.ID
 }
 
-// Pods reads the metadata of the pods in the owner's namespace that have not ended and are not on their way out,
-// whoever's they are, in the order of their names. It asks the API server, each time.
+// Pods reads the metadata of the pods in the owner's namespace that have not ended and are not on their way out, but for
+// those with the OwnerLabel, whose Deployments and Jobs stand for them; in the order of their names. It asks the API
+// server, each time.
 func (c *Cluster) Pods(ctx context.Context, o Owner) ([]Pod, error) {
 	var out []Pod
 	for next := ""; ; {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(schema.GroupVersionKind{Version: "v1", Kind: "PodList"})
-		err := c.Live.List(ctx, list, client.InNamespace(o.Namespace), unended, client.Limit(othersPerPage), client.Continue(next))
+		err := c.Live.List(ctx, list, client.InNamespace(o.Namespace), c.unowned(), unended, client.Limit(othersPerPage), client.Continue(next))
 		if err != nil {
 			return nil, failed(err, "list pods")
 		}

@@ -1,6 +1,7 @@
 package apply_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -14,11 +15,16 @@ import (
 )
 
 func TestOthersAreThoseThatTheOwnerDoesNotControl(t *testing.T) {
+	var cached []string
 	b := newBench(t)
 	b.mustApply(example)
 	b.create("{apiVersion: v1, kind: Service, metadata: {name: theirs}, spec: {selector: {app: theirs}, ports: [{port: 80}]}}")
+	b.create("{apiVersion: v1, kind: Service, metadata: {name: another-addons, labels: {zaentrum.io/addon: another}}, spec: {selector: {app: another}, ports: [{port: 80}]}}")
 	b.create("{apiVersion: v1, kind: ConfigMap, metadata: {name: theirs}}")
 	b.requests.reset()
+	// Those with the label come from the cache.
+	c := b.cluster.Cache
+	b.cluster.Cache = seen{c, &cached}
 	others, err := b.cluster.Others(b.ctx, b.owner,
 		schema.GroupVersionKind{Version: "v1", Kind: "Service"},
 		schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"},
@@ -26,15 +32,31 @@ func TestOthersAreThoseThatTheOwnerDoesNotControl(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff([]string{"Service/theirs"}, names(others.IDs())); d != "" {
+	if d := cmp.Diff([]string{"Service/another-addons", "Service/theirs"}, names(others.IDs())); d != "" {
 		t.Error(d)
 	}
-	if got := b.requests.all(); len(got) != 2 {
-		t.Errorf("asked %q", got)
+	if d := cmp.Diff([]string{"Service/another-addons", "Service/example", "Deployment/example"}, cached); d != "" {
+		t.Errorf("in the cache: %s", d)
 	}
 }
 
-// Pods are read whoever's they are, but for those that have ended or are about to.
+// seen notes what a cache answers lists with.
+type seen struct {
+	client.Reader
+	names *[]string
+}
+
+func (s seen) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if err := s.Reader.List(ctx, list, opts...); err != nil {
+		return err
+	}
+	for _, u := range list.(*unstructured.UnstructuredList).Items {
+		*s.names = append(*s.names, u.GetKind()+"/"+u.GetName())
+	}
+	return nil
+}
+
+// Pods are read whoever's they are, but for those of addons, and those that have ended or are about to.
 func TestPodsAreToldWithTheirOwners(t *testing.T) {
 	b := newBench(t)
 	owned := func(name, labels, kind, owner string) *unstructured.Unstructured {
@@ -43,6 +65,7 @@ func TestPodsAreToldWithTheirOwners(t *testing.T) {
 	}
 	owned("a", "{app: a, pod-template-hash: h1}", "ReplicaSet", "web-h1")
 	owned("b", "{app: b}", "ReplicaSet", "web-h1")
+	owned("an-addons", "{app: x, zaentrum.io/addon: another, pod-template-hash: h1}", "ReplicaSet", "another-h1")
 	owned("c", "{app: c, pod-template-hash: h1}", "StatefulSet", "db-h1")
 	b.create("{apiVersion: v1, kind: Pod, metadata: {name: d}, spec: {containers: [{name: c, image: x}]}}")
 	for i, phase := range []string{"Succeeded", "Failed"} {

@@ -46,7 +46,8 @@ func (a *asked) RoundTrip(next http.RoundTripper) http.RoundTripper {
 		q := r.URL.Query()
 		_, resource, _ := strings.Cut(r.URL.Path, "/namespaces/")
 		_, resource, _ = strings.Cut(resource, "/")
-		if r.Method == http.MethodGet && resource != "" && !strings.Contains(resource, "/") && !q.Has("labelSelector") {
+		if r.Method == http.MethodGet && resource != "" && !strings.Contains(resource, "/") &&
+			(!q.Has("labelSelector") || strings.HasPrefix(q.Get("labelSelector"), "!")) { // not those of a cache
 			what := "list " + resource
 			if strings.Contains(r.Header.Get("Accept"), "PartialObjectMetadataList") {
 				what += " metadata"
