@@ -38,6 +38,7 @@ const (
 	SignIn       Code = "sign-in-unavailable" // the issuer cannot be reached, so nobody can be recognized
 	Unreachable  Code = "unreachable"         // the instance cannot be reached or speaks another language
 	Chart        Code = "chart"               // the chart cannot be used
+	Manifest     Code = "manifest"            // the addon's manifest cannot be used
 	Overrun      Code = "chart-overrun"       // the chart needs more time or memory than it may have
 	ChartMissing Code = "chart-not-found"     // there is no such chart or version
 	Registry     Code = "registry"            // the chart's registry failed
@@ -83,6 +84,7 @@ var table = map[Code]Meaning{
 	SignIn:       {4, 503, "sign-in not available", true},
 	Unreachable:  {4, 502, "unreachable", true},
 	Chart:        {1, 422, "chart unusable", false},
+	Manifest:     {1, 422, "manifest unusable", false},
 	Overrun:      {1, 422, "chart needs too much", true},
 	ChartMissing: {1, 422, "chart not found", true},
 	Registry:     {1, 502, "chart registry failed", true},

@@ -30,6 +30,7 @@ type access int
 
 const (
 	anybody    access = iota
+	signedIn          // any valid bearer
 	admin             // an admin's bearer
 	chartAdmin        // an admin's bearer, on an instance that can manage chart addons
 )
@@ -88,8 +89,11 @@ func answer[In, Out any](s *Server, who access, w http.ResponseWriter, r *http.R
 
 // admit is who a request is from, if they may call and what they call is there.
 func (s *Server) admit(ctx context.Context, who access, r *http.Request) (from caller, err error) {
-	if who == anybody {
+	switch who {
+	case anybody:
 		return from, nil
+	case signedIn:
+		return s.auth.requireValid(ctx, r)
 	}
 	if from, err = s.auth.requireAdmin(ctx, r); err != nil {
 		return from, err

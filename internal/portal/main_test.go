@@ -372,13 +372,14 @@ func (b *bench) refused(method, path string, body any, status int, code string, 
 	return p
 }
 
-// state identifies all Secrets and ZaentrumAddons of the namespace in their versions.
+// state identifies all Secrets and ZaentrumAddons of the namespace in their versions, and has all rows of the registry.
 func (b *bench) state() string {
 	b.t.Helper()
-	if b.cluster == nil {
-		return ""
-	}
 	var out strings.Builder
+	out.WriteString(b.rows())
+	if b.cluster == nil {
+		return out.String()
+	}
 	for _, s := range b.secrets() {
 		fmt.Fprintf(&out, "Secret %s %s\n", s.Name, s.ResourceVersion)
 	}
@@ -388,6 +389,18 @@ func (b *bench) state() string {
 		fmt.Fprintf(&out, "ZaentrumAddon %s %s\n", a.Name, a.ResourceVersion)
 	}
 	return out.String()
+}
+
+// rows are all rows of the registry.
+func (b *bench) rows() string {
+	b.t.Helper()
+	ctx := b.t.Context()
+	addons, err1 := b.registry.Addons(ctx)
+	apps, err2 := b.registry.Apps(ctx)
+	tiles, err3 := b.registry.Tiles(ctx)
+	slots, err4 := b.registry.Slots(ctx)
+	b.must(errors.Join(err1, err2, err3, err4))
+	return fmt.Sprintf("%+v\n%+v\n%+v\n%+v\n", addons, apps, tiles, slots)
 }
 
 func (b *bench) secrets() []corev1.Secret {

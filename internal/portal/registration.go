@@ -209,7 +209,7 @@ func (r *registrar) rest(name string, state [sha256.Size]byte) time.Duration {
 // register reads the addon's manifest and writes its rows, if they are others than those there are.
 func (r *registrar) register(ctx context.Context, addon *v1alpha1.ZaentrumAddon) error {
 	primary := addon.Status.Plan.Chart.Annotations[v1alpha1.ChartAnnotationPrimary]
-	if !capability.IsLabel(primary) {
+	if !capability.IsServiceName(primary) {
 		return fault.New(fault.Invalid, "the chart's annotation %s names no Service", v1alpha1.ChartAnnotationPrimary)
 	}
 	if err := r.free(addon.Name, primary); err != nil {
@@ -222,6 +222,9 @@ func (r *registrar) register(ctx context.Context, addon *v1alpha1.ZaentrumAddon)
 	}
 	if manifest.Service != addon.Name {
 		return fault.New(fault.Invalid, "the manifest's service is %s, and the addon's name is %s: they must be the same", manifest.Service, addon.Name)
+	}
+	if err := r.s.manifestFree(manifest, primary); err != nil {
+		return err
 	}
 	for _, part := range manifest.Parts(primary) {
 		if err := r.free(addon.Name, part.Workload); err != nil {
@@ -269,13 +272,13 @@ func shownRef(ref string) string {
 
 // free refuses a workload that is the platform's or another addon's.
 func (r *registrar) free(addon, workload string) error {
-	if slices.Contains(r.s.o.PlatformServices, workload) {
-		return fault.New(fault.NameTaken, "workload %s is a platform service", workload)
+	if err := r.s.notThePlatforms("workload", workload); err != nil {
+		return err
 	}
 	for _, object := range r.watched.GetStore().List() {
 		other, ok := object.(*v1alpha1.ZaentrumAddon)
-		if ok && other.Name != addon && slices.ContainsFunc(other.Status.Components, func(c v1alpha1.Component) bool { return c.Name == workload }) {
-			return fault.New(fault.NameTaken, "workload %s belongs to addon %s", workload, other.Name)
+		if ok && other.Name != addon && runs(other, workload) {
+			return workloadTaken(workload, other.Name)
 		}
 	}
 	return nil

@@ -196,7 +196,7 @@ func (s *Server) Close() {
 // routes is the API: every address with what answers it, in the order in which it is documented.
 func (s *Server) routes() []route {
 	const charts, chart = apitype.PathAddonCharts, apitype.PathAddonCharts + "/{name}"
-	return []route{
+	all := []route{
 		endpoint(s, route{
 			method: "GET", path: charts, id: "getAvailability", who: admin, status: http.StatusOK,
 			summary: "Tells whether chart addons can be managed here, and if not, why.",
@@ -230,6 +230,9 @@ func (s *Server) routes() []route {
 			method: "GET", path: apitype.PathAddons, id: "listAddons", who: admin, status: http.StatusOK,
 			summary: "Lists all addons, from charts and from addresses.",
 		}, s.addons),
+	}
+	all = append(append(all, s.addressRoutes()...), s.launchpadRoutes()...)
+	return append(all,
 		endpoint(s, route{
 			method: "GET", path: apitype.PathSetup, id: "getSetup", who: admin, status: http.StatusOK,
 			summary: "Reads the setup checklist of a registered addon.",
@@ -238,10 +241,10 @@ func (s *Server) routes() []route {
 			method: "GET", path: apitype.PathDiscovery, id: "discover", who: anybody, status: http.StatusOK,
 			summary: "Tells where to sign in, and the manifests of registered addons.",
 		}, s.discovery),
-		{method: "GET", path: "/healthz", id: "getHealth", media: textPlain, summary: "Tells that the process serves.", handler: s.healthy},
-		{method: "GET", path: "/readyz", id: "getReadiness", media: textPlain, summary: "Tells whether requests can be served.", handler: s.ready},
-		{method: "GET", path: "/metrics", id: "getMetrics", media: textPlain, summary: "Metrics in Prometheus' text format.", handler: s.metrics.ServeHTTP},
-	}
+		route{method: "GET", path: "/healthz", id: "getHealth", media: textPlain, summary: "Tells that the process serves.", handler: s.healthy},
+		route{method: "GET", path: "/readyz", id: "getReadiness", media: textPlain, summary: "Tells whether requests can be served.", handler: s.ready},
+		route{method: "GET", path: "/metrics", id: "getMetrics", media: textPlain, summary: "Metrics in Prometheus' text format.", handler: s.metrics.ServeHTTP},
+	)
 }
 
 // HTTPServer is a server for Handler on an address, with limits on time and headers.

@@ -41,6 +41,10 @@ type Registration struct {
 	Manifest *capability.Manifest
 	// At is the moment of registration.
 	At time.Time
+	// MayMove allows an addon from an address to be registered at another one than before.
+	MayMove bool
+	// DryRun refuses what would be refused, and writes nothing.
+	DryRun bool
 }
 
 // Addon is an addon's own record.
@@ -84,7 +88,8 @@ const (
 // Store is the registry. Its methods may be called at the same time.
 type Store interface {
 	// Register replaces all rows of the addon the manifest names. It is a fault.NameTaken when a key or a
-	// workload belongs to something else, and then nothing is changed. It clears the addon's failure.
+	// workload belongs to something else, or the addon is registered at another address, and then nothing is
+	// changed. It clears the addon's failure.
 	Register(ctx context.Context, r Registration) error
 	// Remove removes all rows of an addon of that source and its failure. It answers the keys of the
 	// removed rows, sorted, each with its kind: app/example. There are none when there is no such addon.

@@ -290,6 +290,72 @@ func TestRemoveLeavesAnAddonOfTheOtherSource(t *testing.T) {
 	})
 }
 
+func TestAnAppIsFoundByItsKeyAndByItsProxyKey(t *testing.T) {
+	each(t, func(t *testing.T, s registry.Store) {
+		if err := s.Register(t.Context(), registration(t, `{"service":"example","proxyKey":"short"}`)); err != nil {
+			t.Fatal(err)
+		}
+		for _, key := range []string{"example", "short"} {
+			if a, err := s.App(t.Context(), key); err != nil || a == nil || a.Key != "example" || a.ProxyURL != "http://example" {
+				t.Errorf("%s: %+v, %v", key, a, err)
+			}
+		}
+		if a, err := s.App(t.Context(), "exampl"); err != nil || a != nil {
+			t.Errorf("%+v, %v", a, err)
+		}
+	})
+}
+
+func TestAnAddonMovesOnlyWhenThatIsWanted(t *testing.T) {
+	each(t, func(t *testing.T, s registry.Store) {
+		at := func(address string, move bool) registry.Registration {
+			r := registration(t, `{"service":"example"}`)
+			r.Source, r.Place.ProxyURL, r.MayMove = registry.SourceAddress, address, move
+			return r
+		}
+		if err := s.Register(t.Context(), at("http://one", false)); err != nil {
+			t.Fatal(err)
+		}
+		before := dump(t, s)
+		err := s.Register(t.Context(), at("http://two", false))
+		if fault.CodeOf(err) != fault.NameTaken || !strings.Contains(err.Error(), "http://one") || dump(t, s) != before {
+			t.Errorf("got %v", err)
+		}
+		for _, r := range []registry.Registration{at("http://one", false), at("http://two", true), at("http://two", false)} {
+			if err := s.Register(t.Context(), r); err != nil {
+				t.Errorf("%s: %v", r.Place.ProxyURL, err)
+			}
+		}
+	})
+}
+
+func TestADryRunRefusesWhatIsRefusedAndWritesNothing(t *testing.T) {
+	each(t, func(t *testing.T, s registry.Store) {
+		if err := s.Fail(t.Context(), "example", "unreachable", noon()); err != nil {
+			t.Fatal(err)
+		}
+		before := dump(t, s)
+		r := registration(t, full)
+		r.DryRun = true
+		if err := s.Register(t.Context(), r); err != nil {
+			t.Error(err)
+		}
+		if diff := cmp.Diff(before, dump(t, s)); diff != "" {
+			t.Error(diff)
+		}
+		if err := s.Register(t.Context(), registration(t, `{"service":"other","components":[{"name":"a","workload":"example-worker","role":"primary"}]}`)); err != nil {
+			t.Fatal(err)
+		}
+		before = dump(t, s)
+		if err := s.Register(t.Context(), r); fault.CodeOf(err) != fault.NameTaken {
+			t.Errorf("got %v", err)
+		}
+		if diff := cmp.Diff(before, dump(t, s)); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
+
 func TestAnAppByHandIsNotTakenOverByAnAddonsKey(t *testing.T) {
 	each(t, func(t *testing.T, s registry.Store) {
 		if err := s.Register(t.Context(), registration(t, full)); err != nil {

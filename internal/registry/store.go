@@ -134,7 +134,7 @@ func (s *store) Register(ctx context.Context, r Registration) error {
 		return err
 	}
 	rows := r.Manifest.Rows(r.Place)
-	return s.change(ctx, func(ctx context.Context, tx querier) error {
+	err = s.change(ctx, func(ctx context.Context, tx querier) error {
 		owner, err := ownerOf(ctx, tx, key)
 		if err != nil {
 			return err
@@ -142,6 +142,9 @@ func (s *store) Register(ctx context.Context, r Registration) error {
 		if owner != OwnedByNobody && owner != ownerFor(r.Source) {
 			return fault.New(fault.NameTaken, "%s belongs to %s", key, owner).
 				WithHint("remove that one first")
+		}
+		if err := refuseMove(ctx, tx, r); err != nil {
+			return err
 		}
 		// The addon's rows go with its record.
 		if _, err := tx.ExecContext(ctx, "DELETE FROM addons WHERE key = $1", key); err != nil {
@@ -156,8 +159,37 @@ func (s *store) Register(ctx context.Context, r Registration) error {
 		if err := insertRows(ctx, tx, key, rows); err != nil {
 			return err
 		}
-		return clearFailure(ctx, tx, key)
+		if err := clearFailure(ctx, tx, key); err != nil || !r.DryRun {
+			return err
+		}
+		return errDryRun
 	})
+	if errors.Is(err, errDryRun) {
+		return nil
+	}
+	return err
+}
+
+// errDryRun ends a transaction that is not to be kept.
+var errDryRun = fault.New(fault.Internal, "a dry run")
+
+// refuseMove refuses an addon from an address that is registered at another one, unless that is wanted.
+func refuseMove(ctx context.Context, tx querier, r Registration) error {
+	if r.Source != SourceAddress || r.MayMove {
+		return nil
+	}
+	var address string
+	err := tx.QueryRowContext(ctx, "SELECT address FROM addons WHERE key = $1", r.Manifest.Service).Scan(&address)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return nil
+	case err != nil:
+		return fmt.Errorf("registry: %w", err)
+	case address != r.Place.ProxyURL:
+		return fault.New(fault.NameTaken, "addon %s is registered at %s", r.Manifest.Service, address).
+			WithHint("send replaceAddress to move it")
+	}
+	return nil
 }
 
 // ownerFor is the owner of the keys of addons of that source.

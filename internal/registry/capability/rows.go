@@ -54,6 +54,8 @@ type Place struct {
 	Workload string
 	// PublicOrigin is the portal's, such as https://media.example.org; empty leaves relative addresses relative.
 	PublicOrigin string
+	// Space, when set, is the section of the launchpad that the tiles go into, whatever the manifest says.
+	Space *Space
 }
 
 // BaseURL is where the portal shows an app's console.
@@ -73,7 +75,10 @@ func (m *Manifest) Rows(p Place) Rows {
 		app.Title = m.Service
 	}
 	var space Space
-	if m.UI.Space != nil {
+	switch {
+	case p.Space != nil:
+		space = *p.Space
+	case m.UI.Space != nil:
 		space = *m.UI.Space
 	}
 	rows := Rows{App: app, Components: m.Parts(p.Workload)}
