@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -26,6 +27,8 @@ type testIssuer struct {
 	key      *ecdsa.PrivateKey
 	keyID    string
 	down     bool
+	more     []any // keys that are published beside the issuer's own
+	hang     chan struct{}
 	readings map[string]int // of each document
 }
 
@@ -64,6 +67,15 @@ func (i *testIssuer) read(path string) int {
 
 func (i *testIssuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	i.mu.Lock()
+	hang := i.hang
+	i.mu.Unlock()
+	if hang != nil {
+		select {
+		case <-hang:
+		case <-r.Context().Done():
+		}
+	}
+	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.readings[r.URL.Path]++
 	if i.down {
@@ -78,7 +90,8 @@ func (i *testIssuer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			"id_token_signing_alg_values_supported": []string{"ES256"},
 		}
 	case "/keys":
-		out = jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: i.key.Public(), KeyID: i.keyID, Algorithm: "ES256", Use: "sig"}}}
+		own := jose.JSONWebKey{Key: i.key.Public(), KeyID: i.keyID, Algorithm: "ES256", Use: "sig"}
+		out = map[string]any{"keys": append(slices.Clone(i.more), own)}
 	default:
 		w.WriteHeader(http.StatusNotFound)
 		return

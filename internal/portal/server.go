@@ -157,7 +157,7 @@ func New(o Options) (*Server, error) {
 	if o.Random == nil {
 		o.Random = rand.Reader
 	}
-	auth, err := newAuthenticator(o.Auth, o.Now)
+	auth, err := newAuthenticator(o.Auth, o.Now, o.Tracing)
 	if err != nil {
 		return nil, err
 	}
