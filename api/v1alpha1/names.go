@@ -45,6 +45,9 @@ const (
 	// taken to be of that trace.
 	AnnotationTraceparent      = "zaentrum.io/traceparent"
 	AnnotationTracedGeneration = "zaentrum.io/traced-generation"
+	// AnnotationRequest on a ZaentrumAddon names the request with an idempotency key that last wrote it, and the
+	// generation that this made: <request>.<generation>.
+	AnnotationRequest = "zaentrum.io/request"
 )
 
 // Annotations in Chart.yaml (contract §1).

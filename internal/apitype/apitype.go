@@ -19,6 +19,14 @@ const (
 	PathApps = "/api/portal/apps"
 )
 
+// Headers of writes.
+const (
+	// HeaderIdempotencyKey names a write, so that it happens once however often it is sent.
+	HeaderIdempotencyKey = "Idempotency-Key"
+	// HeaderReplayed with the value true says that the answer is of an earlier request with the same key.
+	HeaderReplayed = "Idempotent-Replayed"
+)
+
 // Availability is the answer to GET /api/portal/addon-charts.
 type Availability struct {
 	Available bool `json:"available"`

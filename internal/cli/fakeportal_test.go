@@ -31,6 +31,8 @@ type fakePortal struct {
 
 	mu     sync.Mutex
 	addons map[string]*fakeAddon
+	// sends are how often each write was sent, by its key.
+	sends  map[string]int
 	plans  map[string]fakePlan // by version
 	frames []apitype.AddonChart
 	mode   string
@@ -58,7 +60,7 @@ type fakeAddon struct {
 }
 
 func newFakePortal() *fakePortal {
-	p := &fakePortal{addons: map[string]*fakeAddon{}, plans: map[string]fakePlan{}, freed: make(chan struct{})}
+	p := &fakePortal{addons: map[string]*fakeAddon{}, plans: map[string]fakePlan{}, sends: map[string]int{}, freed: make(chan struct{})}
 	p.srv = httptest.NewServer(p)
 	return p
 }
@@ -101,7 +103,12 @@ const fakeToken = "t0ken-c4n4ry"
 func (p *fakePortal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	p.mu.Lock()
-	p.log = append(p.log, strings.TrimSpace(fmt.Sprintf("%s %s %s", r.Method, r.URL.RequestURI(), body)))
+	key := r.Header.Get(apitype.HeaderIdempotencyKey)
+	p.sends[key]++
+	again := key != "" && p.sends[key] > 1 // a write that was sent before
+	if !again {
+		p.log = append(p.log, strings.TrimSpace(fmt.Sprintf("%s %s %s", r.Method, r.URL.RequestURI(), body)))
+	}
 	here, _ := trace.Parse(r.Header.Get(trace.HeaderParent))
 	p.traces = append(p.traces, here)
 	mode := p.mode
@@ -109,8 +116,8 @@ func (p *fakePortal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		mode = ""
 		if strings.Contains(r.Method+" "+r.URL.Path, only) {
 			mode = m
-			if m == "cut" {
-				p.mode = "" // once
+			if m == "cut" && (key == "" || p.sends[key] == 3) {
+				p.mode = "" // until the client sends it no more
 			}
 		}
 	}
@@ -130,9 +137,11 @@ func (p *fakePortal) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	case "cut": // the write happens, its answer is lost
-		p.mu.Lock()
-		p.route(httptest.NewRecorder(), r, body)
-		p.mu.Unlock()
+		if !again {
+			p.mu.Lock()
+			p.route(httptest.NewRecorder(), r, body)
+			p.mu.Unlock()
+		}
 		panic(http.ErrAbortHandler)
 	case "slow": // the write takes a moment
 		time.Sleep(300 * time.Millisecond)

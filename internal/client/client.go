@@ -1,6 +1,6 @@
 // Package client is the Go client of portal-api: typed calls, and faults with the codes the server gave.
 //
-// It sends each write once and never again by itself, follows no redirect, reads no more than it has
+// It sends a write again only when its answer was lost, under a key with which it happens once, follows no redirect, reads no more than it has
 // bounds for, and waits no longer than its time-out. Whatever does not answer in portal-api's language
 // (HTML, a login page, a captive portal, silence) is fault.Unreachable, so a script can tell "refused"
 // from "undetermined". It must never put a bearer into an error, nor follow a server elsewhere with it.
@@ -9,6 +9,7 @@ package client
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -47,6 +48,8 @@ type Options struct {
 	Bearer func(context.Context) (string, error)
 	// Transport defaults to one of the client's own.
 	Transport http.RoundTripper
+	// NewKey makes the key of a write, a new one each time; random text when nil.
+	NewKey func() string
 	// Timeout of one call; DefaultTimeout when zero.
 	Timeout time.Duration
 	// Poll is the pause between two readings where a server has no event stream; DefaultPoll when zero.
@@ -71,6 +74,9 @@ type Client struct {
 func New(o Options) *Client {
 	if o.Timeout <= 0 {
 		o.Timeout = DefaultTimeout
+	}
+	if o.NewKey == nil {
+		o.NewKey = rand.Text
 	}
 	if o.Poll <= 0 {
 		o.Poll = DefaultPoll
@@ -162,8 +168,10 @@ type request struct {
 	method, path string
 	query        url.Values
 	body         any
-	anonymous    bool
-	ifMatch      string
+	// key names the write; see once.
+	key       string
+	anonymous bool
+	ifMatch   string
 	// accept is what the answer may be beside a problem; JSON when empty.
 	accept string
 	// lastEvent is the id of the last event of the stream that this one goes on from.
@@ -172,7 +180,7 @@ type request struct {
 
 // call sends r once and reads the answer into T.
 func call[T any](ctx context.Context, c *Client, r request) (*Answer[T], error) {
-	raw, header, err := c.send(ctx, r)
+	raw, header, err := c.once(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -210,7 +218,7 @@ func (c *Client) send(ctx context.Context, r request) (json.RawMessage, http.Hea
 	res, err := c.http.Do(req)
 	if err != nil {
 		c.debug(req, "no answer", start)
-		return nil, nil, c.broken(ctx, err)
+		return nil, nil, lostAnswer(err, c.broken(ctx, err))
 	}
 	defer func() { _ = res.Body.Close() }()
 	c.debug(req, fmt.Sprint(res.StatusCode), start)
@@ -218,6 +226,9 @@ func (c *Client) send(ctx context.Context, r request) (json.RawMessage, http.Hea
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, nil, context.Cause(ctx)
+		}
+		if fault.CodeOf(err) == fault.Unreachable && (res.StatusCode >= 500 || res.StatusCode < 300 && mediaType(res) == "application/json") {
+			return nil, nil, &lost{withoutToken(err, bearer)} // a gateway's word, or half of an answer
 		}
 		return nil, nil, withoutToken(err, bearer)
 	}
@@ -274,6 +285,9 @@ func (c *Client) build(ctx context.Context, r request, bearer string) (*http.Req
 	}
 	if bearer != "" {
 		req.Header.Set("Authorization", "Bearer "+bearer)
+	}
+	if r.key != "" {
+		req.Header.Set(apitype.HeaderIdempotencyKey, r.key)
 	}
 	if r.ifMatch != "" {
 		req.Header.Set("If-Match", r.ifMatch)

@@ -45,6 +45,8 @@ const (
 	Digest       Code = "digest-mismatch"     // the archive is not the one asked for
 	AddonDown    Code = "addon-unreachable"   // the addon's server cannot be reached, or takes no more
 	AddonFailed  Code = "addon-failed"        // the addon's server misbehaved
+	KeyReused    Code = "key-reused"          // an idempotency key that stands for another request
+	InFlight     Code = "in-flight"           // the same request is being worked on
 	RateLimited  Code = "rate-limited"        // too many requests
 	Busy         Code = "busy"                // the instance has as much to do as it takes
 	Interrupted  Code = "interrupted"         // SIGINT
@@ -91,6 +93,8 @@ var table = map[Code]Meaning{
 	Digest:       {1, 422, "digest mismatch", false},
 	AddonDown:    {1, 503, "addon unreachable", true},
 	AddonFailed:  {1, 502, "addon failed", true},
+	KeyReused:    {1, 422, "key stands for another request", false},
+	InFlight:     {1, 409, "request in flight", true},
 	RateLimited:  {1, 429, "too many requests", true},
 	Busy:         {4, 503, "busy", true},
 	Interrupted:  {130, 500, "interrupted", true},

@@ -44,6 +44,8 @@ type call struct {
 	name string
 	// header is of the answer; a problem has it too.
 	header http.Header
+	// once is the request's standing among those with an Idempotency-Key; nil without one.
+	once *once
 	// mayWait is the request's own context: it ends when the caller goes away.
 	mayWait context.Context
 	// mustEnd goes on when the caller goes away, so that a write is not left half done.
@@ -84,7 +86,10 @@ func answer[In, Out any](s *Server, who access, w http.ResponseWriter, r *http.R
 	if c.name != "" && !possibleName(c.name) {
 		return out, noAddon(c.name)
 	}
-	return do(c, in)
+	if r.Method != http.MethodPost && r.Method != http.MethodPatch {
+		return do(c, in)
+	}
+	return onlyOnce(s, c, in, do)
 }
 
 // admit is who a request is from, if they may call and what they call is there.

@@ -213,8 +213,8 @@ func (in inputs) secret(namespace string) *corev1.Secret {
 	}
 }
 
-// secretName is a new name for a values Secret of an addon.
-func secretName(addon string, random io.Reader) (string, error) {
+// secretSuffix is the end of a new name for a values Secret.
+func secretSuffix(random io.Reader) (string, error) {
 	const alphabet, length = "abcdefghijklmnopqrstuvwxyz0123456789", 10
 	// Bytes from here on would favour the first letters.
 	const limit = 256 - 256%len(alphabet)
@@ -229,7 +229,7 @@ func secretName(addon string, random io.Reader) (string, error) {
 			}
 		}
 	}
-	return v1alpha1.ValuesSecretPrefix(addon) + string(suffix), nil
+	return string(suffix), nil
 }
 
 // checkValues makes what a resource holds of the values in a request.

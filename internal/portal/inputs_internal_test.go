@@ -11,19 +11,19 @@ import (
 	"zaentrum.io/zae/internal/apitype"
 )
 
-func TestSecretNamesAreRandomAndOfTheAgreedShape(t *testing.T) {
+func TestSuffixesOfSecretsAreRandomAndOfTheAgreedShape(t *testing.T) {
 	t.Parallel()
-	shape := regexp.MustCompile(`^zaentrum-addon-example-values-[a-z0-9]{10}$`)
+	shape := regexp.MustCompile(`^[a-z0-9]{10}$`)
 	source := rand.NewChaCha8([32]byte{1})
 	seen, letters := map[string]bool{}, map[rune]int{}
 	const names = 4000
 	for range names {
-		name, err := secretName("example", source)
+		name, err := secretSuffix(source)
 		if err != nil || !shape.MatchString(name) || seen[name] {
 			t.Fatalf("%s, %v", name, err)
 		}
 		seen[name] = true
-		for _, r := range name[len(name)-10:] {
+		for _, r := range name {
 			letters[r]++
 		}
 	}
@@ -32,18 +32,19 @@ func TestSecretNamesAreRandomAndOfTheAgreedShape(t *testing.T) {
 			t.Errorf("%c came %d times, about %d are expected", r, n, even)
 		}
 	}
-	if _, err := secretName("example", bytes.NewReader(make([]byte, 3))); err == nil {
+	if _, err := secretSuffix(bytes.NewReader(make([]byte, 3))); err == nil {
 		t.Error("no randomness makes a name")
 	}
 	// Bytes that would favour some letters are passed over, not used.
-	if name, err := secretName("example", bytes.NewReader(append(bytes.Repeat([]byte{255}, 20), make([]byte, 20)...))); err != nil || !strings.HasSuffix(name, "-aaaaaaaaaa") {
+	if name, err := secretSuffix(bytes.NewReader(append(bytes.Repeat([]byte{255}, 20), make([]byte, 20)...))); err != nil || name != "aaaaaaaaaa" {
 		t.Errorf("%s, %v", name, err)
 	}
 }
 
 func TestNoPossibleNameOfASecretIsTooLong(t *testing.T) {
 	t.Parallel()
-	name, err := secretName(strings.Repeat("a", v1alpha1.MaxNameLength), bytes.NewReader(make([]byte, 20)))
+	suffix, err := secretSuffix(bytes.NewReader(make([]byte, 20)))
+	name := v1alpha1.ValuesSecretPrefix(strings.Repeat("a", v1alpha1.MaxNameLength)) + suffix
 	if err != nil || len(name) > 253 {
 		t.Errorf("%d, %v", len(name), err)
 	}

@@ -160,6 +160,7 @@ type bench struct {
 	namespace string
 	cluster   client.Client // the cluster's admin
 	wire      *wire
+	limited   client.WithWatch // as portal-api reaches the cluster
 	registry  registry.Store
 	issuer    *testIssuer
 	portal    *portal.Server
@@ -190,6 +191,7 @@ func newBench(t *testing.T, adjust ...func(*portal.Options)) *bench {
 	b.must(err)
 	limited, err := client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: server.mapper})
 	b.must(err)
+	b.limited = limited
 	b.start(append([]func(*portal.Options){func(o *portal.Options) { o.Client, o.Namespace = limited, b.namespace }}, adjust...)...)
 	b.eventually("the Role counts", func() error {
 		var out apitype.Availability
@@ -211,6 +213,14 @@ func newLoneBench(t *testing.T, adjust ...func(*portal.Options)) *bench {
 	return b
 }
 
+// replica is another portal-api of the same cluster and issuer.
+func (b *bench) replica(adjust ...func(*portal.Options)) *bench {
+	b.t.Helper()
+	other := *b
+	other.serve(append([]func(*portal.Options){func(o *portal.Options) { o.Client, o.Namespace = b.limited, b.namespace }}, adjust...)...)
+	return &other
+}
+
 func (b *bench) start(adjust ...func(*portal.Options)) {
 	t := b.t
 	t.Helper()
@@ -218,8 +228,29 @@ func (b *bench) start(adjust ...func(*portal.Options)) {
 	var err error
 	b.registry, err = registry.Open(t.Context(), filepath.Join(t.TempDir(), "registry.db"))
 	b.must(err)
+	t.Cleanup(func() {
+		if err := b.registry.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	b.issuer = newTestIssuer(t)
 	b.token = b.issuer.token(nil)
+	b.serve(adjust...)
+	t.Cleanup(func() {
+		if strings.Contains(b.log.String(), canary) {
+			t.Errorf("a secret value is in the log:\n%s", b.log)
+		}
+		if strings.Contains(b.log.String(), b.token) {
+			t.Error("a bearer is in the log")
+		}
+	})
+}
+
+// serve starts a portal-api in front of what the bench has.
+func (b *bench) serve(adjust ...func(*portal.Options)) {
+	t := b.t
+	t.Helper()
+	var err error
 	o := portal.Options{
 		Registry: b.registry, Auth: portal.Auth{Issuer: b.issuer.url}, PublicOrigin: "https://media.example.org",
 		PlatformServices: []string{"kafka", "portal-api"},
@@ -237,15 +268,6 @@ func (b *bench) start(adjust ...func(*portal.Options)) {
 	t.Cleanup(func() {
 		front.Close()
 		b.portal.Close()
-		if err := b.registry.Close(); err != nil {
-			t.Error(err)
-		}
-		if strings.Contains(b.log.String(), canary) {
-			t.Errorf("a secret value is in the log:\n%s", b.log)
-		}
-		if strings.Contains(b.log.String(), b.token) {
-			t.Error("a bearer is in the log")
-		}
 	})
 }
 

@@ -3,6 +3,7 @@ package portal_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -20,12 +21,14 @@ type wire struct {
 	watched  int
 	// before, when set, sees each request before it is sent, and may answer in the API server's place.
 	before func(*http.Request) *http.Response
+	// lose, when set, tells whether the answer to a request is lost, after the API server has worked on it.
+	lose func(*http.Request) bool
 }
 
 func (w *wire) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		w.mu.Lock()
-		before := w.before
+		before, lose := w.before, w.lose
 		w.mu.Unlock()
 		if before != nil {
 			if answer := before(r); answer != nil {
@@ -42,6 +45,10 @@ func (w *wire) wrap(next http.RoundTripper) http.RoundTripper {
 			w.mu.Unlock()
 		}
 		response, err := next.RoundTrip(r)
+		if err == nil && lose != nil && lose(r) {
+			_ = response.Body.Close() // nobody sees it
+			return nil, errors.New("connection lost")
+		}
 		if err == nil && r.URL.Query().Has("watch") {
 			w.mu.Lock()
 			w.watching = append(w.watching, response.Body)
@@ -81,6 +88,13 @@ func (w *wire) intercept(f func(*http.Request) *http.Response) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.before = f
+}
+
+// losing makes answers get lost until it is called with nil.
+func (w *wire) losing(f func(*http.Request) bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lose = f
 }
 
 func (w *wire) take() []string {

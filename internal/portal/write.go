@@ -1,6 +1,7 @@
 package portal
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -25,6 +26,8 @@ type write struct {
 	name   string
 	create bool // make the resource when there is none
 	inputs inputs
+	// once is the standing of the request; nil without an idempotency key.
+	once *once
 	// admit refuses the resource as it is; may be nil.
 	admit func(*v1alpha1.ZaentrumAddon) error
 	// change is what the request does to the spec, secret inputs apart.
@@ -61,7 +64,7 @@ func (s *Server) createChart(c *call, in apitype.CreateRequest) (apitype.WriteAn
 	if err := s.nameFree(c.mayWait, name); err != nil {
 		return nothing, err
 	}
-	return s.write(c.mustEnd, write{
+	return s.write(c, write{
 		name: name, create: true, inputs: secrets,
 		admit: func(addon *v1alpha1.ZaentrumAddon) error { return noPlainSecrets(addon, source.Ref, in.Values) },
 		change: func(spec *v1alpha1.ZaentrumAddonSpec) error {
@@ -130,7 +133,7 @@ func (s *Server) patchChart(c *call, in apitype.PatchRequest) (apitype.WriteAnsw
 			return change(spec)
 		}
 	}
-	return s.write(c.mustEnd, w)
+	return s.write(c, w)
 }
 
 // patchedSource is the chart after a patch. A new chart or version drops the digest unless the patch has one.
@@ -187,7 +190,7 @@ func (s *Server) installChart(c *call, in apitype.InstallRequest) (apitype.Write
 		return apitype.WriteAnswer{}, invalid("generation is less than 1").WithHint("send the generation that the plan was read with")
 	}
 	var seen int64 // the generation whose plan is installed
-	return s.write(c.mustEnd, write{
+	return s.write(c, write{
 		name: c.name,
 		admit: func(addon *v1alpha1.ZaentrumAddon) error {
 			if seen != 0 && addon.Generation != seen {
@@ -241,8 +244,13 @@ func installable(a *v1alpha1.ZaentrumAddon) error {
 // write changes a resource: validate everything, dry-run it, create the Secret, write it. Whatever step fails,
 // what was set earlier is still set. The Secret of a write that failed is referenced by nothing, and the
 // operator deletes it.
-func (s *Server) write(ctx context.Context, w write) (apitype.WriteAnswer, error) {
+func (s *Server) write(c *call, w write) (apitype.WriteAnswer, error) {
 	var nothing apitype.WriteAnswer
+	ctx := c.mustEnd
+	w.once = c.once
+	if answer, err := s.written(ctx, w); err != nil || answer != nil {
+		return *cmp.Or(answer, &nothing), err
+	}
 	doing := "write addon " + w.name
 	secret, stored := w.inputs.secret(s.o.Namespace), false
 	var first types.UID
@@ -251,11 +259,11 @@ func (s *Server) write(ctx context.Context, w write) (apitype.WriteAnswer, error
 			return nothing, clusterFault(err, doing)
 		}
 		if !stored {
-			name, err := secretName(w.name, s.o.Random)
+			suffix, err := w.once.secretSuffix(s.o.Random)
 			if err != nil {
 				return nothing, err
 			}
-			secret.Name = name
+			secret.Name = v1alpha1.ValuesSecretPrefix(w.name) + suffix
 		}
 		r, changed, err := s.prepare(ctx, w, first, secret.Name)
 		if err != nil {
@@ -268,7 +276,8 @@ func (s *Server) write(ctx context.Context, w write) (apitype.WriteAnswer, error
 		if len(secret.Data) > 0 && !stored {
 			err := s.send(ctx, &resource{object: r.object.DeepCopy()}, client.DryRunAll)
 			if err == nil {
-				err = s.o.Client.Create(ctx, secret, fieldManager)
+				w.once.writes()
+				err = w.once.sameSecret(s.o.Client.Create(ctx, secret, fieldManager))
 				doing = "create a values Secret"
 			}
 			switch {
@@ -280,6 +289,7 @@ func (s *Server) write(ctx context.Context, w write) (apitype.WriteAnswer, error
 				return nothing, s.refusal(ctx, err, doing)
 			}
 		}
+		w.once.writes()
 		err = s.send(ctx, r)
 		switch {
 		case err == nil:
@@ -341,6 +351,7 @@ func (s *Server) prepare(ctx context.Context, w write, first types.UID, secret s
 	}
 	if changed, err = r.put(spec); changed {
 		r.mark(ctx)
+		w.once.mark(r)
 	}
 	return r, changed, err
 }

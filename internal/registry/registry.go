@@ -120,6 +120,14 @@ type Store interface {
 	Failure(ctx context.Context, key string) (*Failure, error)
 	// Failures are all failures, by addon.
 	Failures(ctx context.Context) (map[string]Failure, error)
+	// BeginRequest begins an attempt at a write, unless another one goes on or has ended well. What has expired is forgotten.
+	BeginRequest(ctx context.Context, r Request) (Begun, error)
+	// AnswerRequest keeps what an attempt answered.
+	AnswerRequest(ctx context.Context, id, attempt string, answer []byte) error
+	// LeaveRequest ends an attempt of which nobody knows how far it came: the next one goes on from there.
+	LeaveRequest(ctx context.Context, id, attempt string) error
+	// ForgetRequest ends an attempt that has changed nothing.
+	ForgetRequest(ctx context.Context, id, attempt string) error
 	// Ping tells whether the registry can be read.
 	Ping(ctx context.Context) error
 	// Close ends the use of the registry.
