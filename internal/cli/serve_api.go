@@ -87,6 +87,8 @@ chart addons are not available.`,
 	flags.StringVar(&o.Auth.Audience, "audience", "", "`AUDIENCE` that tokens must be for; empty for any")
 	flags.StringVar(&o.PublicOrigin, "public-origin", "", "`URL` at which the portal is seen")
 	flags.StringSliceVar(&o.PlatformServices, "platform-services", []string{"portal-api", "kafka", "keycloak", "postgres"}, "`NAMES` of the platform's own Services, which no addon may take")
+	flags.Float64Var(&o.WritesPerSecond, "writes-per-second", 10, "`NUMBER` of writes that one caller may make a second")
+	flags.IntVar(&o.WriteBurst, "write-burst", 50, "`NUMBER` of writes that one caller may make at once")
 	flags.IntVar(&o.Streams, "event-streams", 512, "`NUMBER` of event streams that may be open at once")
 	flags.IntVar(&o.StreamsPerCaller, "event-streams-per-caller", 32, "`NUMBER` of event streams that one caller may have open")
 	flags.StringVar(&traces, "otlp-endpoint", "", tracesUsage)

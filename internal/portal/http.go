@@ -103,6 +103,11 @@ func (s *Server) admit(ctx context.Context, who access, r *http.Request) (from c
 	if from, err = s.auth.requireAdmin(ctx, r); err != nil {
 		return from, err
 	}
+	if writes(r.Method) {
+		if err := s.rates.take(from); err != nil {
+			return from, err
+		}
+	}
 	if who == chartAdmin {
 		return from, s.available.require(ctx)
 	}

@@ -61,6 +61,9 @@ type Options struct {
 	RetryInterval time.Duration
 	// RequestTimeout bounds the work for one request; 0 means 20 seconds.
 	RequestTimeout time.Duration
+	// WritesPerSecond and WriteBurst bound how often one caller writes; 0 means 10 a second, and 50 at once.
+	WritesPerSecond float64
+	WriteBurst      int
 	// Streams bounds the event streams that are open at once, StreamsPerCaller those of one caller; 0 means 512 and 32.
 	Streams, StreamsPerCaller int
 	// Heartbeat is the pause after which an event stream on which nothing happens says so; 0 means 15 seconds.
@@ -94,6 +97,7 @@ type Server struct {
 	metrics   *telemetry.Portal
 	fetch     *fetcher
 	streams   *streams
+	rates     *rates
 	proxy     *proxy
 	// crossOrigin refuses what the pages of other sites ask for.
 	crossOrigin *http.CrossOriginProtection
@@ -139,6 +143,12 @@ func New(o Options) (*Server, error) {
 	if o.RequestTimeout <= 0 {
 		o.RequestTimeout = 20 * time.Second
 	}
+	if o.WritesPerSecond <= 0 {
+		o.WritesPerSecond = 10
+	}
+	if o.WriteBurst <= 0 {
+		o.WriteBurst = 50
+	}
 	if o.Streams <= 0 {
 		o.Streams = 512
 	}
@@ -175,7 +185,7 @@ func New(o Options) (*Server, error) {
 			return nil, errors.New("portal: the public origin is not like https://media.example.org")
 		}
 	}
-	s.streams = newStreams(s)
+	s.streams, s.rates = newStreams(s), newRates(o.WritesPerSecond, o.WriteBurst, o.Now)
 	s.o.Registry = &noting{Store: o.Registry, changed: s.streams.registryChanged}
 	s.proxy = newProxy(s, dial, origin, o.Proxy)
 	s.handler = s.observed(s.front(s.mux(s.routes())))
