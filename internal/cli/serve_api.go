@@ -25,9 +25,9 @@ const drain = 10 * time.Second
 
 func newServeAPI(a *app) *cobra.Command {
 	var (
-		kubeconfig, listen, database, traces string
-		resolve                              map[string]string
-		o                                    portal.Options
+		kubeconfig, listen, metrics, database, traces string
+		resolve                                       map[string]string
+		o                                             portal.Options
 	)
 	cmd := &cobra.Command{
 		Use:   "serve-api",
@@ -69,7 +69,7 @@ chart addons are not available.`,
 				return err
 			}
 			o.Registry = store
-			err = serveAPI(ctx, o, listen)
+			err = serveAPI(ctx, o, listen, metrics)
 			return ended(ctx, errors.Join(err, store.Close()))
 		}),
 	}
@@ -77,6 +77,7 @@ chart addons are not available.`,
 	flags.StringVar(&o.Namespace, "namespace", "", "`NAMESPACE` of the platform")
 	flags.StringVar(&kubeconfig, "kubeconfig", "", "`FILE` that says how to reach the cluster (or KUBECONFIG; inside a cluster, its own service account)")
 	flags.StringVar(&listen, "listen", ":8080", "`ADDRESS` to serve on")
+	flags.StringVar(&metrics, "metrics-addr", "", "`ADDRESS` to serve /metrics on, and no longer on --listen")
 	flags.StringVar(&database, "database", "registry.db", "SQLite `FILE` of the registry, or postgres://USER@HOST:5432/NAME; its password is better kept in PGPASSWORD")
 	flags.StringVar(&o.Auth.Issuer, "issuer", "", "OpenID issuer `URL` whose tokens are accepted")
 	flags.StringVar(&o.Auth.ClientID, "client-id", "zae", "`CLIENT` that the command line signs in with")
@@ -133,32 +134,61 @@ func portalClient(config *rest.Config) (client.WithWatch, error) {
 	return client.NewWithWatch(config, client.Options{Scheme: scheme})
 }
 
-// serveAPI serves until ctx ends, then finishes the requests under way.
-func serveAPI(ctx context.Context, o portal.Options, listen string) error {
+// serveAPI serves until ctx ends, then finishes the requests under way. Streams and WebSockets are ended at once: they would
+// go on for as long as their readers like.
+func serveAPI(ctx context.Context, o portal.Options, listen, metrics string) error {
+	o.MetricsElsewhere = metrics != ""
 	server, err := portal.New(o)
 	if err != nil {
 		return err
 	}
 	defer server.Close()
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", listen)
+	listener, err := listenOn(ctx, "--listen", listen)
 	if err != nil {
-		return fault.New(fault.Usage, "--listen %s: %s", listen, strings.TrimPrefix(err.Error(), "listen tcp: ")).Because(err)
+		return err
 	}
-	o.Log.Info("serving", "address", listener.Addr().String())
-	httpServer := server.HTTPServer(listen)
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return ended(ctx, server.Run(ctx)) })
-	group.Go(func() error {
-		if err := httpServer.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+	servers := map[*http.Server]net.Listener{server.HTTPServer(listen): listener}
+	log := o.Log
+	if flags := server.Development(); len(flags) > 0 {
+		log = log.With("development", flags)
+		log.Warn("development settings are on: never use them where others sign in")
+	}
+	log.Info("serving", "address", listener.Addr().String())
+	if metrics != "" {
+		listener, err := listenOn(ctx, "--metrics-addr", metrics)
+		if err != nil {
 			return err
 		}
-		return nil
-	})
-	group.Go(func() error {
-		<-ctx.Done()
-		finish, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
-		defer cancel()
-		return httpServer.Shutdown(finish)
-	})
+		servers[server.MetricsServer()] = listener
+		log.Info("serving metrics", "address", listener.Addr().String())
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return ended(ctx, server.Run(ctx)) })
+	for httpServer, listener := range servers {
+		group.Go(func() error {
+			if err := httpServer.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+				return err
+			}
+			return nil
+		})
+		group.Go(func() error {
+			<-ctx.Done()
+			finish, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
+			defer cancel()
+			if err := httpServer.Shutdown(finish); err != nil {
+				o.Log.Warn("requests under way are cut off: they took too long")
+				return httpServer.Close()
+			}
+			return nil
+		})
+	}
 	return group.Wait()
+}
+
+func listenOn(ctx context.Context, flag, address string) (net.Listener, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fault.New(fault.Usage, "%s %s: %s", flag, address, strings.TrimPrefix(err.Error(), "listen tcp: ")).Because(err)
+	}
+	return listener, nil
 }

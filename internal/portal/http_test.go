@@ -51,6 +51,8 @@ func TestEveryAnswerCarriesTheSecurityHeaders(t *testing.T) {
 		h := b.do(http.MethodGet, path, nil).header
 		for name, want := range map[string]string{
 			"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Frame-Options": "DENY",
+			"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin", "Strict-Transport-Security": "max-age=31536000",
+			"Permissions-Policy": "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), serial=(), usb=()",
 		} {
 			if got := h.Get(name); got != want {
 				t.Errorf("%s: %s is %q", path, name, got)

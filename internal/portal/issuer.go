@@ -119,6 +119,19 @@ func (i *issuer) inTime(token *oidc.IDToken, claims map[string]any) error {
 	return nil
 }
 
+// unread tells whether the keys could not be read the last time that they were asked for.
+func (i *issuer) unread() bool {
+	i.mu.Lock()
+	keys := i.keys
+	i.mu.Unlock()
+	if keys == nil {
+		return false
+	}
+	keys.mu.Lock()
+	defer keys.mu.Unlock()
+	return keys.failed
+}
+
 // find is the verifier; nil while the issuer cannot be found.
 func (i *issuer) find(ctx context.Context) *oidc.IDTokenVerifier {
 	i.mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"zaentrum.io/zae/internal/apitype"
@@ -52,12 +53,17 @@ func (s *Server) observed(next http.Handler) http.Handler {
 		for name, value := range map[string]string{
 			"Cache-Control":                "no-store",
 			"Content-Security-Policy":      "default-src 'none'; frame-ancestors 'none'",
+			"Cross-Origin-Opener-Policy":   "same-origin",
 			"Cross-Origin-Resource-Policy": "same-origin",
+			"Permissions-Policy":           "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), serial=(), usb=()",
 			"Referrer-Policy":              "no-referrer",
 			"X-Content-Type-Options":       "nosniff",
 			"X-Frame-Options":              "DENY",
 		} {
 			w.Header().Set(name, value)
+		}
+		if strings.HasPrefix(s.o.PublicOrigin, "https:") {
+			w.Header().Set("Strict-Transport-Security", "max-age=31536000")
 		}
 		defer func() {
 			if p := recover(); p != nil {

@@ -7,7 +7,6 @@
 package portal
 
 import (
-	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -26,6 +25,7 @@ import (
 
 	"zaentrum.io/zae/api/v1alpha1"
 	"zaentrum.io/zae/internal/apitype"
+	"zaentrum.io/zae/internal/fault"
 	"zaentrum.io/zae/internal/registry"
 	"zaentrum.io/zae/internal/telemetry"
 )
@@ -52,6 +52,8 @@ type Options struct {
 	// Deny names addresses that nothing is reached at, beside those that netip knows by itself, such as the API
 	// server's, and says what they are. May be nil.
 	Deny func(netip.Addr) (why string, denied bool)
+	// MetricsElsewhere leaves /metrics out of Handler: MetricsServer has them.
+	MetricsElsewhere bool
 	// Proxy bounds what calls to apps may take.
 	Proxy ProxyLimits
 	// RefreshInterval is the time after which a registered addon's manifest is read again; 0 means 5 minutes.
@@ -253,7 +255,7 @@ func (s *Server) routes() []route {
 		}, s.discovery),
 		route{method: "GET", path: "/healthz", id: "getHealth", media: textPlain, summary: "Tells that the process serves.", handler: s.healthy},
 		route{method: "GET", path: "/readyz", id: "getReadiness", media: textPlain, summary: "Tells whether requests can be served.", handler: s.ready},
-		route{method: "GET", path: "/metrics", id: "getMetrics", media: textPlain, summary: "Metrics in Prometheus' text format.", handler: s.metrics.ServeHTTP},
+		route{method: "GET", path: "/metrics", id: "getMetrics", media: textPlain, summary: "Metrics in Prometheus' text format, unless they are served elsewhere.", handler: s.metricsHere},
 	)
 }
 
@@ -271,20 +273,26 @@ func (s *Server) HTTPServer(addr string) *http.Server {
 	}
 }
 
-func (s *Server) healthy(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, "ok\n") }
+// MetricsServer is a server for the metrics alone, for Options.MetricsElsewhere.
+func (s *Server) MetricsServer() *http.Server {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", s.metrics)
+	return &http.Server{
+		Handler: mux, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second,
+		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10, ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+}
 
-// ready tells whether requests can be served. The cluster and the issuer do not count: what needs them says
-// so itself, and everything else works without.
-func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
-	defer cancel()
-	if err := s.o.Registry.Ping(ctx); err != nil {
-		s.log.Error("registry cannot be read", "error", err)
-		writeText(w, http.StatusServiceUnavailable, "the registry cannot be read\n")
+// metricsHere answers with the metrics, unless they are served elsewhere.
+func (s *Server) metricsHere(w http.ResponseWriter, r *http.Request) {
+	if s.o.MetricsElsewhere {
+		s.problem(w, r, &httpFault{Fault: fault.New(fault.NotFound, "there is nothing at this address"), status: http.StatusNotFound})
 		return
 	}
-	writeText(w, http.StatusOK, "ok\n")
+	s.metrics.ServeHTTP(w, r)
 }
+
+func (s *Server) healthy(w http.ResponseWriter, _ *http.Request) { writeText(w, http.StatusOK, "ok\n") }
 
 func writeText(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", textPlain)
