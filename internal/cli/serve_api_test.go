@@ -100,10 +100,10 @@ func TestTheAPIEndsWithItsRequestsFinishedAndItsStreamsTold(t *testing.T) {
 		t.Cleanup(func() { _ = response.Body.Close() })
 		return response
 	}
-	if status := get(metrics["address"], "/metrics").StatusCode; status != http.StatusOK {
+	if status := get(metrics["address"], "/metrics").StatusCode; status != http.StatusOK { //nolint:bodyclose // by get
 		t.Errorf("metrics: %d", status)
 	}
-	if status := get(serving["address"], "/metrics").StatusCode; status != http.StatusNotFound {
+	if status := get(serving["address"], "/metrics").StatusCode; status != http.StatusNotFound { //nolint:bodyclose // by get
 		t.Errorf("metrics are on --listen too: %d", status)
 	}
 	stream := bufio.NewReader(get(serving["address"], "/portal/app/example/events").Body)

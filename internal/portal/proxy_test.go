@@ -553,7 +553,7 @@ func TestAWebSocketGoesThrough(t *testing.T) {
 	refused(405, strings.Replace(handshake, apiBase, consoleBase, 1)+auth+"\n")
 	// An end of portal-api is one of its WebSockets.
 	_, answer := b.raw(handshake + auth + "\n")
-	response, err := http.ReadResponse(answer, &http.Request{Method: "GET"})
+	response, err := http.ReadResponse(answer, &http.Request{Method: "GET"}) //nolint:bodyclose // a WebSocket's has none
 	b.must(err)
 	if response.StatusCode != 101 {
 		t.Fatal(response.Status)
