@@ -18,10 +18,17 @@ const (
 // otherwise renders a set of values once more with other secrets, if something is rendered with them that no set before
 // has shown.
 func (l *linter) otherwise(ctx context.Context, result *worker.Result, g given, platform map[string]any, number int) error {
-	if len(g.secrets) == 0 || l.derivations == maxDerived || l.spare() < 1 || !l.news(result.Objects) {
+	if len(g.secrets) == 0 || l.spare() < 1 {
 		return nil
 	}
-	l.derivations++
+	if l.narrows == "" {
+		if l.derivations == maxDerived || !l.news(result.Objects) {
+			return nil
+		}
+		l.derivations++
+	} else if l.narrows != "secret-derived" && l.narrows != "secret-leak" {
+		return nil
+	}
 	other, err := l.one(ctx, l.src.Archive, l.otherSecrets(g), platform, number)
 	if err != nil || other == nil {
 		return err

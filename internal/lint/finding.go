@@ -117,18 +117,12 @@ func (f *found) sorted(sp *space, rows []row) []Finding {
 	for _, one := range f.list {
 		all = append(all, shown{one, f.rows[one.key()]})
 	}
-	common := func(at []int) []string {
-		with, first := sp.shows(rows, at)
-		if first {
-			return nil
-		}
-		return with
-	}
+	common := func(at []int) []string { return sp.common(rows, at) }
 	out := make([]Finding, 0, len(all))
 	for _, one := range merged(all, common) {
 		one.With, one.First = sp.shows(rows, one.rows)
 		for _, n := range one.rows {
-			if n >= 0 {
+			if n >= 0 && (n >= len(rows) || !rows[n].narrows) {
 				one.Renders++
 			}
 		}

@@ -44,7 +44,8 @@ func FuzzSpaces(f *testing.F) {
 		if err != nil {
 			return
 		}
-		s := newSpace(schema, &chart.Chart{Schema: []byte(text), Defaults: map[string]any{"a": int64(1)}}, nil)
+		defaults := map[string]any{"a": int64(1)}
+		s := newSpace(schema, &chart.Chart{Schema: []byte(text), Defaults: defaults}, defaults, nil)
 		rows, more := s.rows(30)
 		if len(rows) == 0 || len(rows) > 30 || more < 0 {
 			t.Fatalf("%d rows, %d more", len(rows), more)

@@ -32,15 +32,13 @@ func (s *space) give(r row) given {
 func (s *space) filled(spec map[string]any, r row, picked bool) given {
 	delete(spec, v1alpha1.PlatformKey)
 	var nulls []string
-	for i, pick := range r.picks {
-		for _, a := range s.params[i].choices[pick].set {
-			if _, there := values.Get(spec, a.path); !picked || there && r.file != "" {
-				continue
-			}
-			values.Set(spec, a.path, values.Clone(a.value))
-			if a.value == nil {
-				nulls = append(nulls, strings.Join(a.path, "."))
-			}
+	for _, a := range s.picked(r) {
+		if _, there := values.Get(spec, a.path); !picked || there && r.file != "" {
+			continue
+		}
+		values.Set(spec, a.path, values.Clone(a.value))
+		if a.value == nil {
+			nulls = append(nulls, strings.Join(a.path, "."))
 		}
 	}
 	var missing []string
@@ -84,6 +82,18 @@ func (s *space) filled(spec map[string]any, r row, picked bool) given {
 	}
 	g.missing = missing
 	return g
+}
+
+// picked is what a row gives besides what must be given.
+func (s *space) picked(r row) []assign {
+	out := slices.Clone(s.repairs)
+	for i, pick := range r.picks {
+		out = append(out, s.params[i].choices[pick].set...)
+	}
+	for _, c := range r.also {
+		out = append(out, c.set...)
+	}
+	return out
 }
 
 // part takes the secrets out of plain values, and makes up generated ones.

@@ -132,11 +132,12 @@ type linter struct {
 	// rendered tells that there is one.
 	rendered bool
 	// unmade is told when nothing renders, not even a file in ci/: no values could be made up.
-	unmade []Finding
-	all    int
-	skip   int // rows that the schema refuses
-	more   int
-	over   int // renders that were stopped
+	unmade  []Finding
+	against []string // what the schema has against the first set
+	all     int
+	skip    int // rows that the schema refuses
+	more    int
+	over    int // renders that were stopped
 
 	coming      int             // sets of values that are still to be rendered
 	shown       map[uint64]bool // of what was rendered so far
@@ -144,6 +145,8 @@ type linter struct {
 	fields      map[uint64]bool // that were rendered so far
 	views       []view          // sets of values that together render them
 	viewed      int             // fields of all views
+	narrows     string          // the rule of the finding that is narrowed down, while one is
+	narrowed    int             // renders for that
 	probed      map[string]bool // inputs of which it was told that templates do not take them
 	probedAll   bool            // each field was in a set of values that was probed
 
@@ -206,7 +209,7 @@ func (l *linter) run(ctx context.Context) error {
 		l.guard(nil, true, static, platformKeys())
 		return nil
 	}
-	l.space = newSpace(s.schema, loaded, s.reads.forms())
+	l.space = newSpace(s.schema, loaded, s.defaults, s.reads.forms())
 	l.space.stopped = func() bool { return ctx.Err() != nil }
 	if l.o.Against != nil {
 		if l.before, err = l.versionBefore(ctx); err != nil {
@@ -240,7 +243,8 @@ func (l *linter) render(ctx context.Context) error {
 	}
 	var base *worker.Result
 	var baseGiven given
-	for i, r := range l.rows {
+	for i := 0; i < len(l.rows); i++ {
+		r := l.rows[i]
 		if l.over >= maxOverruns {
 			l.more += len(l.rows) - i
 			l.rows = l.rows[:i]
@@ -253,6 +257,14 @@ func (l *linter) render(ctx context.Context) error {
 			return err
 		}
 		if result == nil {
+			if i == 0 && len(l.against) > 0 && l.o.MaxRenders > 1 && len(l.space.repairs) < maxRepairs && l.repaired(l.against) {
+				l.against, l.unmade = nil, nil
+				l.rows, l.more = l.space.rows(max(room-len(files), 1))
+				l.rows = append(l.rows, files...)
+				l.skip--
+				i--
+				continue
+			}
 			if i == 0 && len(g.missing) > 0 {
 				at := l.inSchema(g.missing[0])
 				l.unmade = append(l.unmade, Finding{
@@ -283,7 +295,13 @@ func (l *linter) render(ctx context.Context) error {
 		if err := l.extra(ctx, base, baseGiven, platform); err != nil {
 			return err
 		}
+		if err := l.narrow(ctx, platform, l.spare()/2); err != nil {
+			return err
+		}
 		if err := l.probes(ctx, platform); err != nil {
+			return err
+		}
+		if err := l.narrow(ctx, platform, 0); err != nil {
 			return err
 		}
 	}
@@ -292,6 +310,9 @@ func (l *linter) render(ctx context.Context) error {
 	}
 	return l.objectsBefore(ctx, base, platform)
 }
+
+// maxRepairs bounds the values that are given in the place of such as the schema refuses.
+const maxRepairs = 20
 
 // maxOverruns is after how many stopped renders a chart is not rendered again: each takes seconds.
 const maxOverruns = 2
@@ -330,9 +351,15 @@ func (l *linter) one(ctx context.Context, a *chart.Archive, g given, platform ma
 		return nil, err
 	}
 	if len(valid.ValuesErrors) > 0 { // not what an admin may give
+		if l.narrows != "" {
+			return nil, nil
+		}
 		l.skip++
-		if number == 0 && len(g.missing) == 0 {
-			l.refused(valid.ValuesErrors)
+		if number == 0 {
+			l.against = valid.ValuesErrors
+			if len(g.missing) == 0 {
+				l.refused(valid.ValuesErrors)
+			}
 		}
 		if number >= 0 && number < len(l.rows) && l.rows[number].file != "" {
 			l.fileRefused(l.rows[number].file, valid.ValuesErrors)
@@ -345,18 +372,23 @@ func (l *linter) one(ctx context.Context, a *chart.Archive, g given, platform ma
 	return nil, nil
 }
 
-// refused tells why the schema refuses the first set of values: values.yaml is not right, or what was made up.
+// refused tells why the schema refuses the first set of values: the chart's own are not right, or what was made up.
 func (l *linter) refused(problems []string) {
 	var made []string
 	for _, problem := range problems {
 		path, what, _ := strings.Cut(problem, ": ")
 		keys := strings.Split(path, ".")
-		if v, there := values.Get(l.space.defaults, keys); there && v != nil {
-			at := newYAMLDoc([]byte(l.text[valuesFile])).place(keys)
-			l.f.add(Finding{Rule: "default-refused", File: valuesFile, Line: at.line, Column: at.column, Path: path, Message: path + ": " + what}, static)
+		v, there := values.Get(l.space.defaults, keys)
+		if !there || strings.HasPrefix(what, "is required") {
+			made = append(made, problem)
 			continue
 		}
-		made = append(made, problem)
+		file, at := l.defaultAt(keys)
+		one := Finding{Rule: "default-refused", File: file, Line: at.line, Column: at.column, Path: path, Message: path + ": " + what}
+		if v == nil {
+			one.Fix = "A key without a value is null: take it out of values.yaml, give it a value, or let the schema take null."
+		}
+		l.f.add(one, static)
 	}
 	if len(made) > 0 {
 		path, _, _ := strings.Cut(made[0], ": ")
@@ -366,6 +398,33 @@ func (l *linter) refused(problems []string) {
 			Message: "the schema refuses the values that were made up: " + strings.Join(made[:min(len(made), 3)], "; "),
 		})
 	}
+}
+
+// repaired gives other values in the place of those that the schema refuses, so that what is behind is seen. It tells
+// whether there are any.
+func (l *linter) repaired(problems []string) bool {
+	n := len(l.space.repairs)
+	for _, problem := range problems {
+		path, _, _ := strings.Cut(problem, ": ")
+		keys := strings.Split(path, ".")
+		if slices.ContainsFunc(l.space.repairs, func(a assign) bool { return slices.Equal(a.path, keys) }) {
+			continue
+		}
+		if in, known := l.space.schema.Input(path); known {
+			if v, ok := l.space.made.value(in); ok && !in.Unaddressable && in.Generate == "" {
+				l.space.repairs = append(l.space.repairs, assign{keys, v})
+			}
+			continue
+		}
+		if _, doc, declared := l.declared(path); declared != nil {
+			b := &builder{doc: doc, made: l.space.made}
+			if v, ok := b.value(b.apply(declared), "", path, 0); ok {
+				l.space.repairs = append(l.space.repairs, assign{keys, v})
+			}
+		}
+	}
+	clear(l.space.accepted)
+	return len(l.space.repairs) > n
 }
 
 // fileRefused tells what in a file of ci/ the schema refuses, each value at its place.
@@ -463,7 +522,7 @@ func (l *linter) helm(ctx context.Context, g given, platform map[string]any) err
 // finish puts the report together.
 func (l *linter) finish() {
 	if l.space != nil {
-		l.out.Space = spaceText(l.out.Renders, len(l.rows), l.skip, l.more)
+		l.out.Space = spaceText(l.out.Renders, len(l.rows)-l.narrowed, l.skip, l.more)
 	}
 	for _, one := range l.exceptions() {
 		l.f.add(one, static)

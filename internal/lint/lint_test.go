@@ -213,7 +213,7 @@ func TestTheBoundOnRendersIsKeptAndSaid(t *testing.T) {
 	for most, want := range map[int]struct {
 		renders int
 		said    bool
-	}{1: {1, true}, 6: {6, true}, 200: {9, false}} {
+	}{1: {1, true}, 6: {6, true}, 200: {10, false}} {
 		var seen int
 		report := check(t, pool, src, lint.Options{MaxRenders: most, Progress: func(done, all int) {
 			seen++

@@ -140,6 +140,27 @@ func (m maker) candidates(in inputs.Input) []any {
 	}
 }
 
+// listed are the values that the schema lists for a path, wherever it does: in alternatives and conditions, too.
+func (m maker) listed(path []string) []any {
+	if m.doc == nil {
+		return nil
+	}
+	var out []any
+	for _, declared := range m.doc.properties(path) {
+		for _, n := range m.doc.around(declared) {
+			if c := n.fields["const"]; c != nil {
+				out = append(out, c.value())
+			}
+			if e := n.fields["enum"]; e != nil {
+				for _, item := range e.items {
+					out = append(out, item.value())
+				}
+			}
+		}
+	}
+	return slices.DeleteFunc(out, func(v any) bool { return v == nil })
+}
+
 // described are values of each shape that the schema itself describes, and empty ones.
 func (m maker) described(in inputs.Input) []any {
 	if m.doc == nil {

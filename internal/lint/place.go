@@ -238,6 +238,24 @@ func (y *yamlDoc) place(path []string) position {
 	return at
 }
 
+// has tells whether a path is written in the file.
+func (y *yamlDoc) has(path []string) bool {
+	n := y.root
+	for _, key := range path {
+		if n == nil || n.Kind != yaml.MappingNode {
+			return false
+		}
+		var next *yaml.Node
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if n.Content[i].Value == key {
+				next = n.Content[i+1]
+			}
+		}
+		n = next
+	}
+	return n != nil
+}
+
 // keys visits every mapping key that is written in the file. Aliases are not followed.
 func (y *yamlDoc) keys(visit func(key *yaml.Node, path []string)) { walkKeys(y.root, nil, visit) }
 

@@ -144,8 +144,18 @@ func (l *linter) inSchema(path string) position {
 
 // declaredAt is the schema that declares an input, and where: a bundled chart may have one of its own.
 func (l *linter) declaredAt(path string) (file string, at position) {
-	if at = l.inSchema(path); at.line > 0 {
-		return schemaFile, at
+	file, doc, n := l.declared(path)
+	if n == nil {
+		return l.schemaOrChart(), position{}
+	}
+	return file, doc.place(n)
+}
+
+// declared is the schema that declares an input, and the declaration; nil for none.
+func (l *linter) declared(path string) (file string, doc *schemaDoc, n *jsonNode) {
+	doc = newSchemaDoc(l.chart.Schema)
+	if n := doc.named(doc.root, path); n != nil {
+		return schemaFile, doc, n
 	}
 	key, below, _ := strings.Cut(path, ".")
 	for _, b := range bundles(l.text, "", "") {
@@ -155,10 +165,47 @@ func (l *linter) declaredAt(path string) (file string, at position) {
 		}
 		doc := newSchemaDoc([]byte(l.text[file]))
 		if n := doc.named(doc.root, below); n != nil {
-			return file, doc.place(n)
+			return file, doc, n
 		}
 	}
-	return l.schemaOrChart(), position{}
+	return "", nil, nil
+}
+
+// defaultAt is where a chart's own value stands: in values.yaml, or in that of a bundled chart.
+func (l *linter) defaultAt(path []string) (file string, at position) {
+	return defaultAt(l.text, path)
+}
+
+func defaultAt(text map[string]string, path []string) (file string, at position) {
+	type found struct {
+		file string
+		at   position
+		deep int
+	}
+	best := found{file: valuesFile}
+	look := func(file string, keys []string) {
+		doc := newYAMLDoc([]byte(text[file]))
+		deep := 0
+		for deep < len(keys) && doc.has(keys[:deep+1]) {
+			deep++
+		}
+		if deep = deep + len(path) - len(keys); deep > best.deep {
+			best = found{file, doc.place(keys), deep}
+		}
+	}
+	look(valuesFile, path)
+	for _, b := range bundles(text, "", "") {
+		var prefix []string
+		for _, name := range strings.Split(b.helm, "/") {
+			if name != "charts" {
+				prefix = append(prefix, name)
+			}
+		}
+		if n := len(prefix); n < len(path) && slices.Equal(prefix, path[:n]) && text[b.file+"/"+valuesFile] != "" {
+			look(b.file+"/"+valuesFile, path[n:])
+		}
+	}
+	return best.file, best.at
 }
 
 // named finds a property by its dotted path, also where names have dots in them.

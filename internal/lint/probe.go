@@ -160,7 +160,9 @@ func (l *linter) look(ctx context.Context, number int, platform map[string]any) 
 	l.judgeObjects(result.Objects, g, platform, number)
 	l.guard(result.Objects, false, number, platform)
 	l.misprints(result.Objects, l.wholeNumbers(g), number)
-	l.sees(result.Objects, number)
+	if !l.rows[number].narrows {
+		l.sees(result.Objects, number)
+	}
 	return result, l.otherwise(ctx, result, g, platform, number)
 }
 

@@ -78,8 +78,8 @@ func Rules() []Rule {
 			Fix: "Declare the property zaentrum, or allow additional properties at the root.",
 		},
 		{
-			ID: "no-schema", Title: "values that are read are declared", Severity: Info,
-			Why: "Without values.schema.json there is no install form and nothing is validated.",
+			ID: "no-schema", Title: "values that are read are declared", Severity: Warning,
+			Why: "Without values.schema.json there is no install form, nothing is validated, and nothing says what may be given: only the booleans of values.yaml are tried.",
 			Fix: "Declare what an admin should give in values.schema.json.",
 		},
 		{

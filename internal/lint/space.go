@@ -3,10 +3,12 @@ package lint
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
+	"zaentrum.io/zae/api/v1alpha1"
 	"zaentrum.io/zae/internal/chart"
 	"zaentrum.io/zae/internal/inputs"
 	"zaentrum.io/zae/internal/values"
@@ -24,15 +26,20 @@ type choice struct {
 type param struct {
 	input   inputs.Input // none for alternatives
 	choices []choice
+	// alone is how many of the last choices are tried by themselves only, and not in pairs.
+	alone int
 }
 
 // row is one set of values to render with.
 type row struct {
-	picks []int // for each param, the choice
+	picks []int    // for each param, the choice
+	also  []choice // besides
 	file  string
 	tree  map[string]any // of the file
 	// rendered tells that it did.
 	rendered bool
+	// narrows tells that it was only made to find out what a finding needs.
+	narrows bool
 }
 
 // space is what may be given to a chart.
@@ -42,21 +49,30 @@ type space struct {
 	subcharts []string
 	made      maker
 	params    []param
+	// repairs are given where nobody says otherwise: the chart's own values that nothing is accepted with.
+	repairs []assign
 	// accepted are the rows of which it is known whether the schema takes them.
 	accepted map[string]bool
+	most     int  // of those
+	dropped  int  // values of inputs beyond maxParams
 	tired    bool // validating takes so long that rows are no longer tried
 	stopped  func() bool
 }
 
-// maxTried bounds the rows of which it is tried whether the schema takes them, before they are rendered.
+// maxTried bounds the rows of which it is tried whether the schema takes them, before they are rendered, besides those of
+// single values.
 const maxTried = 500
 
-// maxParams bounds the inputs of which combinations are looked at.
-const maxParams = 60
+// maxParams bounds the inputs that values are tried of, and maxPaired those of which pairs are looked at.
+const (
+	maxParams = 1000
+	maxPaired = 150
+)
 
-// newSpace is what a schema lets be given over a chart's values. forms are the functions that its templates hand texts to.
-func newSpace(schema *inputs.Schema, c *chart.Chart, forms map[string]string) *space {
-	s := &space{schema: schema, defaults: c.Defaults, subcharts: c.Subcharts, accepted: map[string]bool{}}
+// newSpace is what a schema lets be given over a chart's values, which are defaults with those of bundled charts. forms
+// are the functions that its templates hand texts to.
+func newSpace(schema *inputs.Schema, c *chart.Chart, defaults map[string]any, forms map[string]string) *space {
+	s := &space{schema: schema, defaults: defaults, subcharts: c.Subcharts, accepted: map[string]bool{}, most: maxTried}
 	s.made = maker{schema: schema, salt: "first", forms: forms}
 	if doc := newSchemaDoc(c.Schema); doc.root != nil {
 		s.made.doc = doc
@@ -64,12 +80,19 @@ func newSpace(schema *inputs.Schema, c *chart.Chart, forms map[string]string) *s
 	s.params = s.forks()
 	forks := len(s.params)
 	for _, in := range schema.Inputs() {
-		if in.Unaddressable || in.Generate != "" || len(s.params) == maxParams {
+		switch {
+		case in.Unaddressable || in.Generate != "":
+			continue
+		case len(s.params) == maxParams:
+			s.dropped++
 			continue
 		}
 		if p := s.param(in); len(p.choices) > 1 {
 			s.params = append(s.params, p)
 		}
+	}
+	if c.Schema == nil {
+		s.switches(nil, s.defaults)
 	}
 	s.settle(forks)
 	return s
@@ -134,6 +157,9 @@ func (s *space) param(in inputs.Input) param {
 			add(in.Path+" given", v)
 		}
 	}
+	if in.Enum == nil {
+		tried = append(tried, s.made.listed(path)...)
+	}
 	for _, v := range tried {
 		if (!there || !sameValue(now, v)) && s.made.accepts(in, v) {
 			add(in.Path+"="+label(v), v)
@@ -143,6 +169,29 @@ func (s *space) param(in inputs.Input) param {
 		add(in.Path+"=null", nil)
 	}
 	return p
+}
+
+// switches are the booleans of values that no schema declares, the other way round.
+func (s *space) switches(path []string, tree map[string]any) {
+	for _, key := range slices.Sorted(maps.Keys(tree)) {
+		at := slices.Concat(path, []string{key})
+		switch v := tree[key].(type) {
+		case map[string]any:
+			if at[0] != v1alpha1.PlatformKey {
+				s.switches(at, v)
+			}
+		case bool:
+			if len(s.params) == maxParams {
+				s.dropped++
+				continue
+			}
+			dotted := strings.Join(at, ".")
+			s.params = append(s.params, param{
+				input:   inputs.Input{Path: dotted, Type: inputs.TypeBoolean},
+				choices: []choice{{}, {dotted + "=" + label(!v), []assign{{at, !v}}}},
+			})
+		}
+	}
 }
 
 // shape is the type of a value, and whether there is something in it.
@@ -226,8 +275,8 @@ func label(v any) string {
 }
 
 // rows are the sets of values to render with: what must be given and nothing else; then each value of each
-// input; then pairs of values. No two come to the same values. more is how many pairs there are that no row has, but
-// for those that the schema refuses.
+// input, several in one set where there are more than sets; then pairs of values. No two come to the same values. more
+// is how many values and pairs there are that no row has, but for those that the schema refuses.
 func (s *space) rows(most int) (rows []row, more int) {
 	left := s.pairs()
 	same := map[string]bool{}
@@ -244,14 +293,19 @@ func (s *space) rows(most int) (rows []row, more int) {
 		return true
 	}
 	add(make([]int, len(s.params)))
-	singles := 0
-	for i, p := range s.params {
-		for c := 1; c < len(p.choices); c++ {
-			picks := make([]int, len(s.params))
-			picks[i] = c
-			if len(rows) >= most || s.takes(picks) && !add(picks) {
-				singles++
-			}
+	singles := s.singles()
+	s.most = maxTried + len(singles)
+	alone := most - 1
+	if len(singles) > alone {
+		alone = max(alone-packed, 0)
+	}
+	for i, one := range singles {
+		if i >= alone {
+			more = s.pack(singles[i:], add)
+			break
+		}
+		if picks := s.picking(one); s.takes(picks) {
+			add(picks)
 		}
 	}
 	for left.open > 0 && len(rows) < most {
@@ -266,14 +320,68 @@ func (s *space) rows(most int) (rows []row, more int) {
 		}
 		add(picks)
 	}
-	return rows, left.open + singles
+	return rows, more + left.open + left.beyond + s.dropped
+}
+
+// packed is how many sets are kept for several values at once.
+const packed = 12
+
+// single is one value of one param.
+type single struct{ param, choice int }
+
+func (s *space) singles() []single {
+	var out []single
+	for i, p := range s.params {
+		for c := 1; c < len(p.choices); c++ {
+			out = append(out, single{i, c})
+		}
+	}
+	return out
+}
+
+func (s *space) picking(all ...single) []int {
+	picks := make([]int, len(s.params))
+	for _, one := range all {
+		picks[one.param] = one.choice
+	}
+	return picks
+}
+
+// pack adds as many values at once as go together. How many do not come to be in any is the answer.
+func (s *space) pack(left []single, add func(picks []int) bool) (out int) {
+	var together func(some []single)
+	together = func(some []single) {
+		picks := s.picking(some...)
+		switch {
+		case s.takes(picks):
+			if !add(picks) {
+				out += len(some)
+			}
+		case len(some) > 1:
+			together(some[:len(some)/2])
+			together(some[len(some)/2:])
+		}
+	}
+	for len(left) > 0 {
+		var some, rest []single
+		for _, one := range left {
+			if slices.ContainsFunc(some, func(other single) bool { return other.param == one.param }) {
+				rest = append(rest, one)
+			} else {
+				some = append(some, one)
+			}
+		}
+		together(some)
+		left = rest
+	}
+	return out
 }
 
 // takes tells whether the schema accepts a row.
 func (s *space) takes(picks []int) bool {
 	key := fmt.Sprint(picks)
 	ok, known := s.accepted[key]
-	s.tired = s.tired || len(s.accepted) >= maxTried || s.stopped != nil && s.stopped()
+	s.tired = s.tired || len(s.accepted) >= s.most || s.stopped != nil && s.stopped()
 	if !known && !s.tired {
 		ok = len(s.problems(s.give(row{picks: picks}))) == 0
 		s.accepted[key] = ok
@@ -286,12 +394,21 @@ type pairs struct {
 	sizes []int
 	left  [][]bool // by the numbers of two params, their values' pairs
 	open  int
+	// all is how many params there are, and beyond how many pairs those have that are not looked at.
+	all, beyond int
 }
 
 func (s *space) pairs() *pairs {
-	p := &pairs{}
-	for _, one := range s.params {
-		p.sizes = append(p.sizes, len(one.choices))
+	p := &pairs{all: len(s.params)}
+	others := 0
+	for i, one := range s.params {
+		n := len(one.choices) - one.alone
+		if i < maxPaired {
+			p.sizes = append(p.sizes, n)
+		} else {
+			p.beyond += (n - 1) * others
+		}
+		others += n - 1
 	}
 	n := len(p.sizes)
 	p.left = make([][]bool, n*n)
@@ -315,11 +432,11 @@ func (p *pairs) at(i, a, j, b int) *bool {
 }
 
 func (p *pairs) cover(picks []int) {
-	for i := range picks {
-		for j := i + 1; j < len(picks); j++ {
-			if at := p.at(i, picks[i], j, picks[j]); *at {
-				*at = false
-				p.open--
+	n := min(len(picks), len(p.sizes))
+	for i := range n {
+		for j := i + 1; j < n; j++ {
+			if picks[i] < p.sizes[i] && picks[j] < p.sizes[j] {
+				p.drop(i, picks[i], j, picks[j])
 			}
 		}
 	}
@@ -343,20 +460,20 @@ func (p *pairs) next() (i, j int, picks []int) {
 			if k < 0 {
 				continue
 			}
-			picks = make([]int, n)
-			for x := range picks {
+			picks = make([]int, p.all)
+			for x := range n {
 				picks[x] = -1
 			}
 			picks[i], picks[j] = k/p.sizes[j], k%p.sizes[j]
-			for x := range picks {
+			for x := range n {
 				if picks[x] < 0 {
-					picks[x] = p.best(picks, x)
+					picks[x] = p.best(picks[:n], x)
 				}
 			}
 			return i, j, picks
 		}
 	}
-	return 0, 0, make([]int, n)
+	return 0, 0, make([]int, p.all)
 }
 
 func (p *pairs) best(picks []int, x int) int {
@@ -391,23 +508,38 @@ func (s *space) says(r row) []string {
 			out = append(out, s.params[i].choices[pick].label)
 		}
 	}
+	for _, c := range r.also {
+		out = append(out, c.label)
+	}
 	return out
 }
 
-// shows is what all rows that show a finding have in common: nothing when the first row is among them. Where
-// they have nothing in common, it is what the first of them says, and first is true.
-func (s *space) shows(rows []row, at []int) (with []string, first bool) {
+// shows is what the row says that says least of those that show a finding: nothing when one of them says nothing, or
+// when it shows whatever the values are. others tells that it shows without that, too.
+func (s *space) shows(rows []row, at []int) (with []string, others bool) {
 	if s == nil {
 		return nil, false
 	}
 	if !slices.ContainsFunc(at, func(n int) bool { return n != elsewhere }) {
 		return []string{elsewhereText}, false
 	}
-	at = slices.DeleteFunc(slices.Clone(at), func(n int) bool { return n == elsewhere })
+	least, ok := s.least(rows, at)
+	if !ok {
+		return nil, false
+	}
+	with = s.says(rows[least])
+	return with, slices.ContainsFunc(at, func(n int) bool { return n >= 0 && !holdsAll(s.says(rows[n]), with) })
+}
+
+// common is what all rows that show a finding have in common.
+func (s *space) common(rows []row, at []int) []string {
+	if s == nil {
+		return nil
+	}
 	var common []string
-	for i, n := range at {
-		if n <= 0 || n >= len(rows) {
-			return nil, false
+	for i, n := range slices.DeleteFunc(slices.Clone(at), func(n int) bool { return n == elsewhere }) {
+		if n < 0 || n >= len(rows) {
+			return nil
 		}
 		says := s.says(rows[n])
 		if i == 0 {
@@ -416,60 +548,11 @@ func (s *space) shows(rows []row, at []int) (with []string, first bool) {
 		}
 		common = slices.DeleteFunc(slices.Clone(common), func(one string) bool { return !slices.Contains(says, one) })
 	}
-	if len(common) == 0 && len(at) > 0 {
-		return s.says(rows[slices.Min(at)]), true
-	}
-	return s.needed(common, rows, at), false
-}
-
-// maxNeeded is how many inputs may be needed together for a finding to show, for it to be found out which.
-const maxNeeded = 3
-
-// needed are the fewest of what some rows have in common that no other row has, which rendered and does not show what
-// they show: the rest is there by chance. Of several, those of one group of inputs are meant.
-func (s *space) needed(common []string, rows []row, at []int) []string {
-	var others [][]string
-	for i, r := range rows {
-		if r.rendered && !slices.Contains(at, i) {
-			others = append(others, s.says(r))
-		}
-	}
-	var best []string
-	var choose func(from, n int, some []string)
-	choose = func(from, n int, some []string) {
-		if n == 0 {
-			if (best == nil || related(some) > related(best)) && !slices.ContainsFunc(others, func(all []string) bool { return holdsAll(all, some) }) {
-				best = slices.Clone(some)
-			}
-			return
-		}
-		for i := from; i+n <= len(common); i++ {
-			choose(i+1, n-1, append(some, common[i]))
-		}
-	}
-	for n := 1; n <= min(maxNeeded, len(common)-1) && best == nil; n++ {
-		choose(0, n, nil)
-	}
-	if best == nil {
-		return common
-	}
-	return best
+	return common
 }
 
 func holdsAll(all, some []string) bool {
 	return !slices.ContainsFunc(some, func(one string) bool { return !slices.Contains(all, one) })
-}
-
-// related is how many inputs are in the group of the first one.
-func related(labels []string) int {
-	group, _, _ := strings.Cut(labels[0], ".")
-	n := 0
-	for _, one := range labels {
-		if other, _, ok := strings.Cut(one, "."); ok && other == group {
-			n++
-		}
-	}
-	return n
 }
 
 // tells what was rendered, for people.

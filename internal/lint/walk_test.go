@@ -103,7 +103,7 @@ func TestWhatGrowsWithoutEndIsGivenUp(t *testing.T) {
 // spaceOf is what a schema lets be given over a chart's own values.
 func spaceOf(t *testing.T, schema string, defaults map[string]any) *space {
 	t.Helper()
-	return newSpace(schemaOf(t, schema), &chart.Chart{Schema: []byte(schema), Defaults: defaults}, nil)
+	return newSpace(schemaOf(t, schema), &chart.Chart{Schema: []byte(schema), Defaults: defaults}, defaults, nil)
 }
 
 func schemaOf(t *testing.T, schema string) *inputs.Schema {
@@ -228,14 +228,12 @@ func TestSecretsInListsAreGivenAsSecrets(t *testing.T) {
 	}
 }
 
-func TestAFindingSaysWhatItsRendersHaveInCommon(t *testing.T) {
+// TestAFindingSaysWhatOneOfItsRendersSays: whoever gives just that sees it.
+func TestAFindingSaysWhatOneOfItsRendersSays(t *testing.T) {
 	t.Parallel()
 	s := spaceOf(t, `{"properties": {"a": {"enum": ["x", "y"]}, "b": {"type": "boolean"}}}`, nil)
 	rows := []row{{picks: []int{0, 0}}, {picks: []int{1, 0}}, {picks: []int{1, 2}}, {picks: []int{2, 2}}, {picks: []int{0, 0}, file: "ci/values.yaml"}}
-	for i := range rows {
-		rows[i].rendered = true
-	}
-	for want, at := range map[string][]int{"": {0, 1}, "a=x": {1, 2}, "b=true": {2, 3}, "a=x b=true": {2}, "ci/values.yaml": {4}, "first a=x": {1, 3}} {
+	for want, at := range map[string][]int{"": {0, 1}, "a=x": {1, 2}, "first a=x b=true": {2, 3}, "a=x b=true": {2}, "ci/values.yaml": {4}, "first a=x": {1, 3}} {
 		with, first := s.shows(rows, at)
 		if first {
 			with = append([]string{"first"}, with...)
@@ -244,12 +242,13 @@ func TestAFindingSaysWhatItsRendersHaveInCommon(t *testing.T) {
 			t.Errorf("%v: %q, not %q", at, got, want)
 		}
 	}
-	rows[3].rendered = false // nothing is known of a row that did not render
-	if got, _ := s.shows(rows, []int{2}); !slices.Equal(got, []string{"b=true"}) {
-		t.Errorf("%q", got)
-	}
 	if got, _ := s.shows(rows, []int{static}); got != nil {
 		t.Errorf("static: %q", got)
+	}
+	for want, at := range map[string][]int{"b=true": {2, 3}, "a=x b=true": {2}, "": {0, 2}} {
+		if got := strings.Join(s.common(rows, at), " "); got != want {
+			t.Errorf("%v have %q in common, not %q", at, got, want)
+		}
 	}
 }
 
