@@ -2,11 +2,13 @@ package cli
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
@@ -26,6 +28,7 @@ const drain = 10 * time.Second
 func newServeAPI(a *app) *cobra.Command {
 	var (
 		kubeconfig, listen, metrics, database, traces string
+		elect                                         bool
 		resolve                                       map[string]string
 		o                                             portal.Options
 	)
@@ -63,6 +66,9 @@ chart addons are not available.`,
 				if o.Client, err = portalClient(config); err != nil {
 					return err
 				}
+				if elect {
+					o.Election = &portal.Election{Identity: replicaName()}
+				}
 			}
 			store, err := registry.Open(ctx, database)
 			if err != nil {
@@ -78,6 +84,7 @@ chart addons are not available.`,
 	flags.StringVar(&kubeconfig, "kubeconfig", "", "`FILE` that says how to reach the cluster (or KUBECONFIG; inside a cluster, its own service account)")
 	flags.StringVar(&listen, "listen", ":8080", "`ADDRESS` to serve on")
 	flags.StringVar(&metrics, "metrics-addr", "", "`ADDRESS` to serve /metrics on, and no longer on --listen")
+	flags.BoolVar(&elect, "leader-elect", true, "let one of several replicas register addons")
 	flags.StringVar(&database, "database", "registry.db", "SQLite `FILE` of the registry, or postgres://USER@HOST:5432/NAME; its password is better kept in PGPASSWORD")
 	flags.StringVar(&o.Auth.Issuer, "issuer", "", "OpenID issuer `URL` whose tokens are accepted")
 	flags.StringVar(&o.Auth.ClientID, "client-id", "zae", "`CLIENT` that the command line signs in with")
@@ -120,6 +127,15 @@ func apiServerAddresses(ctx context.Context, config *rest.Config, serviceHost st
 		}
 	}
 	return func(a netip.Addr) (string, bool) { return "the cluster's API server", known[a] }
+}
+
+// replicaName is a name that no other replica has, also not the one that ran in this place before.
+func replicaName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "zae-api"
+	}
+	return host + "-" + strings.ToLower(rand.Text()[:8])
 }
 
 // portalClient reads from the cluster, not from a cache: what it reads decides what is written.

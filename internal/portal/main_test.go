@@ -35,6 +35,7 @@ import (
 	"zaentrum.io/zae/api/v1alpha1"
 	"zaentrum.io/zae/internal/apitype"
 	"zaentrum.io/zae/internal/portal"
+	"zaentrum.io/zae/internal/postgrestest"
 	"zaentrum.io/zae/internal/registry"
 )
 
@@ -54,7 +55,7 @@ const limitedUser = "portal-api"
 func TestMain(m *testing.M) {
 	flag.Parse()
 	ctrllog.SetLogger(logr.Discard())
-	code := m.Run()
+	code := postgrestest.Run(m)
 	if server.env != nil {
 		if err := server.env.Stop(); err != nil {
 			fmt.Fprintln(os.Stderr, "stop the API server:", err)

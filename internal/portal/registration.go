@@ -53,7 +53,7 @@ func (s *Server) Run(ctx context.Context) error {
 	defer cancel() // nothing goes on when registration has ended for another reason
 	group.Go(func() { s.streams.run(ctx, watched) })
 	group.Go(func() { watched.RunWithContext(ctx) })
-	return newRegistrar(s, watched).run(ctx)
+	return s.register(ctx, watched)
 }
 
 // registrar keeps the registry in step with the ZaentrumAddons of the namespace.
@@ -61,9 +61,12 @@ type registrar struct {
 	s       *Server
 	watched *addonWatch
 	queue   workqueue.TypedRateLimitingInterface[string]
+	// may tells whether this replica is still the one that registers.
+	may func() bool
 
 	mu   sync.Mutex
 	seen map[string]sighting
+	down bool // the registry's database fails, and that has been said
 }
 
 // sighting is the state of an addon that was registered, and when.
@@ -72,8 +75,8 @@ type sighting struct {
 	at    time.Time
 }
 
-func newRegistrar(s *Server, watched *addonWatch) *registrar {
-	r := &registrar{s: s, watched: watched, seen: map[string]sighting{}}
+func newRegistrar(s *Server, watched *addonWatch, may func() bool) *registrar {
+	r := &registrar{s: s, watched: watched, may: may, seen: map[string]sighting{}}
 	r.queue = workqueue.NewTypedRateLimitingQueue(
 		workqueue.NewTypedItemExponentialFailureRateLimiter[string](s.o.RetryInterval, maxRetryInterval))
 	return r
@@ -87,12 +90,13 @@ func (r *registrar) run(ctx context.Context) error {
 			}
 		}
 	}
-	_, err := r.watched.AddEventHandler(cache.ResourceEventHandlerFuncs{
+	handler, err := r.watched.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: enqueue, DeleteFunc: enqueue, UpdateFunc: func(_, now any) { enqueue(now) },
 	})
 	if err != nil {
 		return fmt.Errorf("watch addons: %w", err)
 	}
+	defer func() { _ = r.watched.RemoveEventHandler(handler) }() // of a watch that goes on, or has ended
 	var group sync.WaitGroup
 	defer group.Wait()
 	defer r.queue.ShutDown()
@@ -174,6 +178,7 @@ func (r *registrar) reconcile(ctx context.Context, name string) (time.Duration, 
 		}
 		return 0, r.fail(ctx, name, err)
 	}
+	r.databaseWorks()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.seen[name] = sighting{state: state, at: r.s.now()}
@@ -246,6 +251,9 @@ func (r *registrar) register(ctx context.Context, addon *v1alpha1.ZaentrumAddon)
 		r.s.metrics.Registration(telemetry.RegistrationUnchanged)
 		return r.s.o.Registry.Clear(ctx, addon.Name)
 	}
+	if !r.may() {
+		return errNotElected
+	}
 	if err := r.s.o.Registry.Register(ctx, registration); err != nil {
 		return err
 	}
@@ -309,6 +317,13 @@ func (r *registrar) same(ctx context.Context, now registry.Registration) (bool, 
 
 // fail keeps why an addon could not be registered. It answers the error, so that it is tried again.
 func (r *registrar) fail(ctx context.Context, name string, err error) error {
+	if errors.Is(err, errNotElected) || !r.may() {
+		return err
+	}
+	if fault.CodeOf(err) == fault.Database { // which is no fault of the addon's, and cannot be kept
+		r.databaseFails(err)
+		return err
+	}
 	r.s.metrics.Registration(telemetry.RegistrationFailed)
 	message := err.Error()
 	if fault.CodeOf(err) == fault.Internal {
@@ -323,13 +338,39 @@ func (r *registrar) fail(ctx context.Context, name string, err error) error {
 	return errors.Join(err, failed)
 }
 
+// databaseFails says once that nothing can be registered, whichever addon met it first.
+func (r *registrar) databaseFails(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.down {
+		r.down = true
+		r.s.log.Error("registry failed: addons are registered when it is back", telemetry.KeyError, registry.Cause(err))
+	}
+}
+
+// databaseWorks says that it is over.
+func (r *registrar) databaseWorks() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.down {
+		r.down = false
+		r.s.log.Info("registry works again")
+	}
+}
+
 // unregister removes the rows of an addon whose resource is gone. Others may have waited for its names.
 func (r *registrar) unregister(ctx context.Context, name string) error {
 	r.mu.Lock()
 	delete(r.seen, name)
 	r.mu.Unlock()
+	if !r.may() {
+		return errNotElected
+	}
 	removed, err := r.s.o.Registry.Remove(ctx, name, registry.SourceChart)
 	if err != nil {
+		if fault.CodeOf(err) == fault.Database && ctx.Err() == nil {
+			r.databaseFails(err)
+		}
 		return err
 	}
 	if len(removed) > 0 {

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -56,6 +57,8 @@ type Options struct {
 	MetricsElsewhere bool
 	// Proxy bounds what calls to apps may take.
 	Proxy ProxyLimits
+	// Election finds the one replica that registers addons; nil means that there is no other, and this one does.
+	Election *Election
 	// RefreshInterval is the time after which a registered addon's manifest is read again; 0 means 5 minutes.
 	RefreshInterval time.Duration
 	// RetryInterval is the time after which a failed registration is tried again, doubled with each failure up
@@ -83,7 +86,7 @@ type Options struct {
 // Scheme holds the types that portal-api reads and writes, for the client in Options.
 func Scheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
-	if err := errors.Join(v1alpha1.AddToScheme(s), corev1.AddToScheme(s), authorizationv1.AddToScheme(s)); err != nil {
+	if err := errors.Join(v1alpha1.AddToScheme(s), coordinationv1.AddToScheme(s), corev1.AddToScheme(s), authorizationv1.AddToScheme(s)); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -135,6 +138,13 @@ func New(o Options) (*Server, error) {
 		if _, _, err := net.SplitHostPort(to); err != nil {
 			return nil, fmt.Errorf("portal: %s resolves to something that is not host:port", name)
 		}
+	}
+	if o.Election != nil {
+		if o.Election.Identity == "" {
+			return nil, errors.New("portal: no identity to be elected by")
+		}
+		filled := o.Election.withDefaults()
+		o.Election = &filled
 	}
 	if o.RefreshInterval <= 0 {
 		o.RefreshInterval = 5 * time.Minute

@@ -19,6 +19,7 @@ type Portal struct {
 	streamEnds    *prometheus.CounterVec
 	proxied       *prometheus.CounterVec
 	proxying      *prometheus.GaugeVec
+	registering   prometheus.Gauge
 }
 
 // What comes of a call to an app.
@@ -65,11 +66,22 @@ func NewPortal() *Portal {
 			Name: "zae_portal_proxying", Help: "Calls to apps that are open, streams and WebSockets among them, by route.",
 		}, []string{"route"}),
 	}
-	registry.MustRegister(p.requests, p.seconds, p.registrations, p.streams, p.streamEnds, p.proxied, p.proxying)
+	p.registering = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "zae_portal_registering", Help: "1 for the replica that registers chart addons, 0 for one that stands by.",
+	})
+	registry.MustRegister(p.registering, p.requests, p.seconds, p.registrations, p.streams, p.streamEnds, p.proxied, p.proxying)
 	for _, result := range []string{RegistrationNew, RegistrationUnchanged, RegistrationFailed} {
 		p.registrations.WithLabelValues(result)
 	}
 	return p
+}
+
+// Registering notes whether this replica is the one that registers addons.
+func (p *Portal) Registering(does bool) {
+	p.registering.Set(0)
+	if does {
+		p.registering.Set(1)
+	}
 }
 
 // Request notes an answered request. The route is a pattern, never an address.
