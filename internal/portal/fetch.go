@@ -12,6 +12,8 @@ import (
 
 	"zaentrum.io/zae/internal/fault"
 	"zaentrum.io/zae/internal/registry/capability"
+	"zaentrum.io/zae/internal/telemetry"
+	"zaentrum.io/zae/internal/trace"
 )
 
 const (
@@ -26,11 +28,14 @@ var errElsewhere = errors.New("redirected elsewhere")
 
 // fetcher reads manifests from addons. It uses no proxy, keeps to the address it is given, and reads no more
 // than a manifest may have.
-type fetcher struct{ client *http.Client }
+type fetcher struct {
+	client  *http.Client
+	tracing *telemetry.Tracing
+}
 
 // newFetcher makes a fetcher that connects as d does.
-func newFetcher(d *dialer) *fetcher {
-	return &fetcher{client: &http.Client{
+func newFetcher(d *dialer, tracing *telemetry.Tracing) *fetcher {
+	return &fetcher{tracing: tracing, client: &http.Client{
 		Timeout: manifestTimeout,
 		Transport: &http.Transport{
 			DialContext:            d.dial,
@@ -49,27 +54,46 @@ func newFetcher(d *dialer) *fetcher {
 
 func (f *fetcher) close() { f.client.CloseIdleConnections() }
 
-// manifest reads and checks the manifest that an address serves. Errors are in our words: an addon's answer
-// is not repeated.
+// manifest reads and checks the manifest that an address serves, as a part of the trace that ctx carries. Errors are in our
+// words: an addon's answer is not repeated.
 func (f *fetcher) manifest(ctx context.Context, address string) (*capability.Manifest, error) {
+	here, end := f.tracing.Call(trace.From(ctx), "manifest")
+	status, manifest, err := f.read(ctx, here, address)
+	result := telemetry.ProxyAnswered
+	switch {
+	case fault.CodeOf(err) == fault.Unreachable && status == 0:
+		result = telemetry.ProxyUnreachable
+	case err != nil:
+		result = telemetry.ProxyFailed
+	}
+	end(status, result)
+	return manifest, err
+}
+
+// read is manifest, with the status that was answered; 0 for none.
+func (f *fetcher) read(ctx context.Context, here trace.Context, address string) (int, *capability.Manifest, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address+capability.WellKnownPath, nil)
 	if err != nil {
-		return nil, fault.New(fault.Invalid, "%s is no address", shown(address))
+		return 0, nil, fault.New(fault.Invalid, "%s is no address", shown(address))
 	}
 	request.Header.Set("Accept", "application/json")
+	if here.Valid() {
+		request.Header.Set(trace.HeaderParent, here.String())
+	}
 	response, err := f.client.Do(request)
 	if err != nil {
-		return nil, fault.New(fault.Unreachable, "%s %s", address, unreached(err)).Because(err)
+		return 0, nil, fault.New(fault.Unreachable, "%s %s", address, unreached(err)).Because(err)
 	}
 	defer func() { _ = response.Body.Close() }() // nothing of it is needed any more
 	if response.StatusCode != http.StatusOK {
-		return nil, fault.New(fault.Unreachable, "%s answers %d for its manifest", address, response.StatusCode)
+		return response.StatusCode, nil, fault.New(fault.Unreachable, "%s answers %d for its manifest", address, response.StatusCode)
 	}
 	raw, err := io.ReadAll(io.LimitReader(response.Body, capability.MaxBytes+1))
 	if err != nil {
-		return nil, fault.New(fault.Unreachable, "%s %s", address, unreached(err)).Because(err)
+		return response.StatusCode, nil, fault.New(fault.Unreachable, "%s %s", address, unreached(err)).Because(err)
 	}
-	return capability.Parse(raw)
+	manifest, err := capability.Parse(raw)
+	return response.StatusCode, manifest, err
 }
 
 // unreached says why an address did not answer.

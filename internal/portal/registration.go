@@ -220,6 +220,9 @@ func (r *registrar) register(ctx context.Context, addon *v1alpha1.ZaentrumAddon)
 	if err := r.free(addon.Name, primary); err != nil {
 		return err
 	}
+	if asked, ok := trace.Parse(addon.Traceparent()); ok {
+		ctx = trace.With(ctx, asked)
+	}
 	address := "http://" + primary
 	manifest, err := r.s.fetch.manifest(ctx, address)
 	if err != nil {

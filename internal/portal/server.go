@@ -190,7 +190,7 @@ func New(o Options) (*Server, error) {
 	s := &Server{
 		o: o, log: o.Log, now: o.Now, auth: auth, metrics: telemetry.NewPortal(),
 		available: &availability{client: o.Client, namespace: o.Namespace, now: o.Now},
-		fetch:     newFetcher(dial), crossOrigin: http.NewCrossOriginProtection(),
+		fetch:     newFetcher(dial, o.Tracing), crossOrigin: http.NewCrossOriginProtection(),
 	}
 	if origin != nil {
 		if err := s.crossOrigin.AddTrustedOrigin(origin.Scheme + "://" + origin.Host); err != nil {
