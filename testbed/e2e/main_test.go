@@ -101,6 +101,7 @@ func newHouse(t *testing.T, operatorArgs ...string) *house {
 // opening says how a house differs from others.
 type opening struct {
 	args []string // of the operator
+	api  []string // arguments of the API
 	// alone has no other test run meanwhile: for those that take the control plane away.
 	alone bool
 	// gate is put between the operator and the API server when set.
@@ -123,7 +124,7 @@ func openHouse(t *testing.T, o opening) *house {
 	name := fmt.Sprintf("%s-%d", strings.Trim(unfit.ReplaceAllString(strings.ToLower(t.Name()), "-"), "-"), houses.Add(1))
 	s, err := stack.Start(ctx, stack.Options{
 		Bed: bed, Zae: zae, Namespace: name, Primary: primary,
-		OperatorArgs: o.args, Gate: o.gate,
+		OperatorArgs: o.args, APIArgs: o.api, Gate: o.gate,
 	})
 	if err != nil {
 		t.Fatal(err)
