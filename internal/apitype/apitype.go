@@ -15,6 +15,8 @@ const (
 	PathAddons      = "/api/portal/addons"
 	PathSetup       = "/api/portal/addons/{name}/setup"
 	PathDiscovery   = "/api/portal/cli/discovery"
+	// PathOpenAPI is served with .json and with .yaml.
+	PathOpenAPI = "/api/portal/openapi"
 	// PathApps is where the proxy forwards to apps: PathApps/<key>/….
 	PathApps = "/api/portal/apps"
 )

@@ -29,7 +29,7 @@ var layers = [][]string{
 	{"internal/apitype"},
 	{"internal/inputs", "internal/values", "internal/guard", "internal/plan"},
 	{"internal/fault", "internal/manifest", "internal/trace", "api/v1alpha1"},
-	{"web", "deploy", "examples", "internal/initchart"}, // files that are built in
+	{"web", "deploy", "docs", "examples", "internal/initchart"}, // files that are built in
 }
 
 // sideways are the imports inside a floor that are wanted.

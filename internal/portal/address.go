@@ -20,6 +20,8 @@ func (s *Server) addressRoutes() []route {
 		method: "POST", path: apitype.PathAddons, id: "addAddon", who: admin, status: http.StatusAccepted,
 		in: bodyType[apitype.AddressRequest](), out: bodyType[apitype.AddressAnswer](),
 		summary: "Registers an addon from its address, or reads its manifest again; a dry run is answered 200.",
+		also:    map[int]string{http.StatusOK: "A dry run: what would be registered."},
+		codes:   []fault.Code{fault.NameTaken, fault.Manifest, fault.AddonDown, fault.AddonFailed, fault.Conflict},
 	}
 	add.handler = func(w http.ResponseWriter, r *http.Request) {
 		out, err := answer(s, add.who, w, r, s.addAddress)
@@ -36,6 +38,7 @@ func (s *Server) addressRoutes() []route {
 	return []route{add, endpoint(s, route{
 		method: "DELETE", path: apitype.PathAddons + "/{name}", id: "removeAddon", who: admin, status: http.StatusOK,
 		summary: "Removes an addon that was registered from its address; what runs there is left alone.",
+		codes:   []fault.Code{fault.NameTaken},
 	}, s.removeAddress)}
 }
 

@@ -9,12 +9,18 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"zaentrum.io/zae/internal/fault"
 )
 
 // conditional is an endpoint that is read often and changes seldom: its answers carry an entity tag of their bytes, and who
 // has them already is told so (RFC 9110, §13.1.2).
 func conditional[In, Out any](s *Server, r route, do func(*call, In) (Out, error)) route {
 	r.in, r.out = bodyType[In](), bodyType[Out]()
+	r.header = []parameter{{"If-None-Match", "ETags of answers that the caller has."}}
+	r.tells = []parameter{{"ETag", "Stands for the answer."}}
+	r.also = map[int]string{http.StatusNotModified: "The caller has this answer already."}
+	r.codes = []fault.Code{fault.Malformed}
 	r.handler = func(w http.ResponseWriter, req *http.Request) {
 		out, err := answer(s, r.who, w, req, do)
 		if err != nil {

@@ -25,6 +25,7 @@ func (s *Server) launchpadRoutes() []route {
 		conditional(s, route{
 			method: "GET", path: apitype.PathSlots, id: "listSlots", who: signedIn, status: http.StatusOK,
 			summary: "Lists what apps put into slots of other user interfaces: into one (slot), or into all.",
+			query:   []parameter{{"slot", "The name of one slot; absent, the rows of all are listed."}},
 		}, s.slots),
 	}
 }

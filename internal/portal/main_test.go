@@ -324,14 +324,18 @@ func (r reply) String() string { return fmt.Sprintf("%d %s", r.status, r.body) }
 func (b *bench) do(method, path string, body any, edit ...func(*http.Request)) reply {
 	b.t.Helper()
 	var reader io.Reader
+	var sent []byte
 	switch body := body.(type) {
 	case nil:
 	case string:
-		reader = strings.NewReader(body)
+		sent = []byte(body)
 	default:
 		raw, err := json.Marshal(body)
 		b.must(err)
-		reader = bytes.NewReader(raw)
+		sent = raw
+	}
+	if body != nil {
+		reader = bytes.NewReader(sent)
 	}
 	r, err := http.NewRequestWithContext(b.t.Context(), method, b.url+path, reader)
 	b.must(err)
@@ -351,7 +355,9 @@ func (b *bench) do(method, path string, body any, edit ...func(*http.Request)) r
 	if bytes.Contains(raw, []byte(canary)) {
 		b.t.Errorf("a secret value is in the answer to %s %s:\n%s", method, path, raw)
 	}
-	return reply{response.StatusCode, response.Header, raw}
+	out := reply{response.StatusCode, response.Header, raw}
+	b.asDocumented(r, sent, out)
+	return out
 }
 
 // answer sends a request that must get that status, and reads the answer strictly.

@@ -17,16 +17,61 @@ type route struct {
 	method, path string
 	// id is the call's name, in camel case; no two calls have the same.
 	id string
-	// summary says in one sentence what the call does.
-	summary string
-	who     access
-	status  int // of success
+	// summary says in one sentence what the call does, and detail what else there is to know.
+	summary, detail string
+	who             access
+	status          int // of success
+	// also are other statuses that are no problem, and what they mean.
+	also map[int]string
 	// media is the answer's type; empty means application/json.
 	media string
+	// query and header are what the call takes beside path and body.
+	query, header []parameter
+	// tells are headers of the answer.
+	tells []parameter
+	// codes are the problems that the call has beyond those of every call of its kind; see problems.
+	codes []fault.Code
 	// in and out are the bodies; nil where there is none.
 	in, out reflect.Type
 	handler http.HandlerFunc
 }
+
+// parameter is one parameter of a query, or a header.
+type parameter struct{ name, about string }
+
+// problems are the codes of all problems that the call may answer, sorted.
+func (r route) problems() []fault.Code {
+	all := append([]fault.Code{fault.Internal}, r.codes...)
+	if r.path == "/healthz" || r.path == "/readyz" || r.path == "/metrics" {
+		return nil
+	}
+	if r.who != anybody {
+		all = append(all, fault.NoBearer, fault.SignIn, fault.Database)
+	}
+	if r.who == admin || r.who == chartAdmin {
+		all = append(all, fault.Forbidden, fault.Cluster)
+	}
+	if r.who == chartAdmin {
+		all = append(all, fault.Unavailable)
+	}
+	if strings.Contains(r.path, "{name}") {
+		all = append(all, fault.NotFound)
+	}
+	if writes(r.method) {
+		all = append(all, fault.RateLimited, fault.Malformed)
+	}
+	if r.in != nil {
+		all = append(all, fault.Malformed, fault.Invalid, fault.TooLarge, fault.NotJSON)
+	}
+	if r.once() {
+		all = append(all, fault.KeyReused, fault.InFlight)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// once tells whether the call takes an Idempotency-Key.
+func (r route) once() bool { return r.method == http.MethodPost || r.method == http.MethodPatch }
 
 // endpoint is a route whose bodies are JSON, and whose every answer goes through handle.
 func endpoint[In, Out any](s *Server, r route, do func(*call, In) (Out, error)) route {

@@ -102,6 +102,7 @@ type Server struct {
 	metrics   *telemetry.Portal
 	fetch     *fetcher
 	streams   *streams
+	documents documents
 	rates     *rates
 	proxy     *proxy
 	// crossOrigin refuses what the pages of other sites ask for.
@@ -197,6 +198,9 @@ func New(o Options) (*Server, error) {
 			return nil, errors.New("portal: the public origin is not like https://media.example.org")
 		}
 	}
+	if s.documents, err = newDocuments(); err != nil {
+		return nil, err
+	}
 	s.streams, s.rates = newStreams(s), newRates(o.WritesPerSecond, o.WriteBurst, o.Now)
 	s.o.Registry = &noting{Store: o.Registry, changed: s.streams.registryChanged}
 	s.proxy = newProxy(s, dial, origin, o.Proxy)
@@ -218,6 +222,7 @@ func (s *Server) Close() {
 // routes is the API: every address with what answers it, in the order in which it is documented.
 func (s *Server) routes() []route {
 	const charts, chart = apitype.PathAddonCharts, apitype.PathAddonCharts + "/{name}"
+	refused := []fault.Code{fault.Conflict, fault.Deleting, fault.Refused, fault.TooLarge, fault.Invalid}
 	all := []route{
 		endpoint(s, route{
 			method: "GET", path: charts, id: "getAvailability", who: admin, status: http.StatusOK,
@@ -226,26 +231,41 @@ func (s *Server) routes() []route {
 		endpoint(s, route{
 			method: "POST", path: charts, id: "createAddonChart", who: chartAdmin, status: http.StatusAccepted,
 			summary: "Creates a chart addon, suspended, or updates the one of that name, so that it is planned.",
+			detail: "Values are replaced; secret inputs are added to those already set, in a Secret of their own. The plan is that of " +
+				"this write once observedGeneration reaches the generation that is answered.",
+			codes: append(refused, fault.NameTaken),
 		}, s.createChart),
 		endpoint(s, route{
 			method: "GET", path: chart, id: "getAddonChart", who: chartAdmin, status: http.StatusOK,
 			summary: "Reads a chart addon: what it asks for, its plan, and what runs.",
+			tells:   []parameter{{"ETag", "Stands for the plan as it is shown; If-Match of an install takes it."}},
 		}, s.chart),
 		endpoint(s, route{
 			method: "PATCH", path: chart, id: "patchAddonChart", who: chartAdmin, status: http.StatusAccepted,
 			summary: "Changes what the body names of a chart addon, and leaves the rest.",
+			detail: "A new chart, version or digest suspends the addon, so that it is planned first, unless the body says \"suspend\": false. " +
+				"A new chart or version drops the digest unless the body has one.",
+			codes: refused,
 		}, s.patchChart),
 		endpoint(s, route{
 			method: "DELETE", path: chart, id: "deleteAddonChart", who: chartAdmin, status: http.StatusOK,
 			summary: "Deletes a chart addon with everything that it applied, and its registry rows.",
+			query:   []parameter{{"keepValues", "true keeps the values Secrets and the generated values; false, the default, does not."}},
+			codes:   refused,
 		}, s.deleteChart),
 		endpoint(s, route{
 			method: "POST", path: chart + "/install", id: "installAddonChart", who: chartAdmin, status: http.StatusAccepted,
 			summary: "Installs the current plan of a chart addon.",
+			detail:  "The body may be left out. With a generation, or an If-Match, another plan than the one that was read is refused.",
+			header:  []parameter{{"If-Match", "ETags that the plan was read with, one of which must still be its, or * for any."}},
+			codes:   append(refused, fault.NoPlan, fault.PlanBlocked),
 		}, s.installChart),
 		{
 			method: "GET", path: chart + "/events", id: "watchAddonChart", who: chartAdmin, status: http.StatusOK, media: apitype.EventStreamType,
 			summary: "Streams a chart addon as server-sent events: as it is, and each time that it changes.",
+			header:  []parameter{{"Last-Event-ID", "The id of the last event of a stream that this one goes on from."}},
+			tells:   []parameter{{"X-Accel-Buffering", "no: proxies pass each event on at once."}},
+			codes:   []fault.Code{fault.Busy, fault.RateLimited},
 			handler: s.chartEvents,
 		},
 		endpoint(s, route{
@@ -262,10 +282,23 @@ func (s *Server) routes() []route {
 		endpoint(s, route{
 			method: "GET", path: apitype.PathDiscovery, id: "discover", who: anybody, status: http.StatusOK,
 			summary: "Tells where to sign in, and the manifests of registered addons.",
+			codes:   []fault.Code{fault.Database},
 		}, s.discovery),
-		route{method: "GET", path: "/healthz", id: "getHealth", media: textPlain, summary: "Tells that the process serves.", handler: s.healthy},
-		route{method: "GET", path: "/readyz", id: "getReadiness", media: textPlain, summary: "Tells whether requests can be served.", handler: s.ready},
-		route{method: "GET", path: "/metrics", id: "getMetrics", media: textPlain, summary: "Metrics in Prometheus' text format, unless they are served elsewhere.", handler: s.metricsHere},
+		route{
+			method: "GET", path: apitype.PathOpenAPI + ".json", id: "getOpenAPI", status: http.StatusOK,
+			summary: "This document, in JSON.", handler: s.openAPI("application/json", s.documents.json),
+		},
+		route{
+			method: "GET", path: apitype.PathOpenAPI + ".yaml", id: "getOpenAPIYAML", status: http.StatusOK, media: mediaYAML,
+			summary: "This document, in YAML.", handler: s.openAPI(mediaYAML, s.documents.yaml),
+		},
+		route{method: "GET", path: "/healthz", id: "getHealth", status: http.StatusOK, media: textPlain, summary: "Tells that the process serves.", handler: s.healthy},
+		route{
+			method: "GET", path: "/readyz", id: "getReadiness", status: http.StatusOK, media: textPlain,
+			also:    map[int]string{http.StatusServiceUnavailable: "Requests cannot be served; the text says why."},
+			summary: "Tells whether requests can be served.", handler: s.ready,
+		},
+		route{method: "GET", path: "/metrics", id: "getMetrics", status: http.StatusOK, media: textPlain, summary: "Metrics in Prometheus' text format, unless they are served elsewhere.", handler: s.metricsHere},
 	)
 }
 
