@@ -71,7 +71,7 @@ func (b *bench) asDocumented(request *http.Request, body []byte, r reply) {
 	b.must(loadContract())
 	path := documentedPath(request.URL.Path)
 	call, there := contract.paths[path][strings.ToLower(request.Method)]
-	if !there || r.status == http.StatusMethodNotAllowed {
+	if !there || b.url != b.front || r.status == http.StatusMethodNotAllowed {
 		return
 	}
 	if _, there := call.Responses[fmt.Sprint(r.status)]; !there {

@@ -166,6 +166,7 @@ type bench struct {
 	issuer    *testIssuer
 	portal    *portal.Server
 	url       string
+	front     string // where the portal is; a test may look elsewhere
 	token     string
 	log       *syncBuffer
 }
@@ -265,7 +266,7 @@ func (b *bench) serve(adjust ...func(*portal.Options)) {
 	front := httptest.NewUnstartedServer(nil)
 	front.Config = b.portal.HTTPServer("")
 	front.Start()
-	b.url = front.URL
+	b.url, b.front = front.URL, front.URL
 	t.Cleanup(func() {
 		front.Close()
 		b.portal.Close()

@@ -84,7 +84,9 @@ func tableOfCodes(routes []route) string {
 	for _, r := range routes {
 		all = append(all, r.problems()...)
 	}
-	slices.SortFunc(all, func(a, b fault.Code) int { return cmp.Or(cmp.Compare(a.Means().HTTP, b.Means().HTTP), cmp.Compare(a, b)) })
+	slices.SortFunc(all, func(a, b fault.Code) int {
+		return cmp.Or(cmp.Compare(a.Means().HTTP, b.Means().HTTP), cmp.Compare(a, b))
+	})
 	out := "| status | code | title | try again |\n|---|---|---|---|\n"
 	for _, code := range slices.Compact(all) {
 		again := ""
@@ -300,7 +302,13 @@ func (d *describer) responses(r route) map[string]any {
 		default:
 			schema["type"] = "object"
 		}
-		a := map[string]any{"description": about, "content": map[string]any{mediaOnly(media): map[string]any{"schema": schema}}}
+		content := map[string]any{mediaOnly(media): map[string]any{"schema": schema}}
+		if r.out != nil && r.media != "" { // in JSON too
+			content = map[string]any{
+				mediaOnly(media): map[string]any{"schema": map[string]any{"type": "string"}}, "application/json": map[string]any{"schema": schema},
+			}
+		}
+		a := map[string]any{"description": about, "content": content}
 		if len(headers) > 0 {
 			a["headers"] = headers
 		}

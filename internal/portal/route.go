@@ -41,10 +41,10 @@ type parameter struct{ name, about string }
 
 // problems are the codes of all problems that the call may answer, sorted.
 func (r route) problems() []fault.Code {
-	all := append([]fault.Code{fault.Internal}, r.codes...)
 	if r.path == "/healthz" || r.path == "/readyz" || r.path == "/metrics" {
-		return nil
+		return r.codes
 	}
+	all := append([]fault.Code{fault.Internal}, r.codes...)
 	if r.who != anybody {
 		all = append(all, fault.NoBearer, fault.SignIn, fault.Database)
 	}

@@ -295,10 +295,14 @@ func (s *Server) routes() []route {
 		route{method: "GET", path: "/healthz", id: "getHealth", status: http.StatusOK, media: textPlain, summary: "Tells that the process serves.", handler: s.healthy},
 		route{
 			method: "GET", path: "/readyz", id: "getReadiness", status: http.StatusOK, media: textPlain,
-			also:    map[int]string{http.StatusServiceUnavailable: "Requests cannot be served; the text says why."},
-			summary: "Tells whether requests can be served.", handler: s.ready,
+			out: bodyType[apitype.Readiness](), also: map[int]string{http.StatusServiceUnavailable: "Requests cannot be served."},
+			summary: "Tells whether requests can be served: in text, or in JSON when that is what the caller accepts.", handler: s.ready,
+			query: []parameter{{"verbose", "Tells of the cluster and the issuer too, in the text."}},
 		},
-		route{method: "GET", path: "/metrics", id: "getMetrics", status: http.StatusOK, media: textPlain, summary: "Metrics in Prometheus' text format, unless they are served elsewhere.", handler: s.metricsHere},
+		route{
+			method: "GET", path: "/metrics", id: "getMetrics", status: http.StatusOK, media: textPlain, codes: []fault.Code{fault.NotFound},
+			summary: "Metrics in Prometheus' text format, unless they are served elsewhere.", handler: s.metricsHere,
+		},
 	)
 }
 
