@@ -18,10 +18,11 @@ type auditLog struct {
 	mu        sync.Mutex
 	offset    int64
 	operators []operatorRequest
+	apis      []operatorRequest
 	created   map[string]int // resource/name → how often
 }
 
-// operatorRequest is a request of an operator, once it was answered.
+// operatorRequest is a request of an operator, or of the API, once it was answered.
 type operatorRequest struct {
 	Verb           string
 	RequestURI     string
@@ -95,6 +96,9 @@ func (a *auditLog) read(namespace string) error {
 		if r.User.Username == "system:serviceaccount:"+namespace+":zae-operator" {
 			a.operators = append(a.operators, r)
 		}
+		if r.User.Username == "system:serviceaccount:"+namespace+":zae-api" {
+			a.apis = append(a.apis, r)
+		}
 		if r.ObjectRef.Namespace == namespace && r.ObjectRef.Subresource == "" && r.ResponseStatus.Code == 201 && !r.dryRun() {
 			a.created[r.ObjectRef.Resource+"/"+r.ObjectRef.Name]++
 		}
@@ -116,6 +120,17 @@ func (h *house) requestsOf(credentials ...string) []operatorRequest {
 		}
 	}
 	return out
+}
+
+// apiRequests are the requests of the API, in the order of their answers.
+func (h *house) apiRequests() []operatorRequest {
+	h.Helper()
+	h.audit.mu.Lock()
+	defer h.audit.mu.Unlock()
+	if err := h.audit.read(h.Namespace); err != nil {
+		h.Fatal(err)
+	}
+	return slices.Clone(h.audit.apis)
 }
 
 // operatorWrites are the first operator's writes that the API server did.
