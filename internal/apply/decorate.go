@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 
 	"zaentrum.io/zae/api/v1alpha1"
 	"zaentrum.io/zae/internal/manifest"
@@ -20,6 +21,9 @@ type Marks struct {
 	// ComponentLabel is the key of the label that names the Deployment, on Deployments and on their pods.
 	// Empty for none.
 	ComponentLabel string
+	// LabelPrefix is what the keys of labels begin with that nobody but the owner's controller sets: others of them are
+	// dropped, from objects and pod templates. Empty for none.
+	LabelPrefix string
 	// PodLabel is the key of the one of Labels that pods get too. Empty for none.
 	PodLabel string
 	// ChecksumAnnotation with the value Checksum goes on pod templates, so that a change of the checksum rolls
@@ -30,6 +34,7 @@ type Marks struct {
 // Decorate returns a copy of the set in apply order, as it is to be applied (contract §3):
 //
 //   - the owner's namespace, the owner as the only owner reference, the labels;
+//   - no other label that only the owner's controller sets;
 //   - on pod templates the pod label, the component label (Deployments), the checksum, and safe defaults where the
 //     pod leaves them unset;
 //   - a finished Job stays (no ttlSecondsAfterFinished), and tells which run it is;
@@ -73,6 +78,7 @@ func decorate(o manifest.Object, m Marks) {
 		"blockOwnerDeletion": true,
 	}}
 	labels := child(meta, "labels")
+	m.dropReserved(labels)
 	for k, v := range m.Labels {
 		labels[k] = v
 	}
@@ -86,6 +92,7 @@ func decorate(o manifest.Object, m Marks) {
 	case group == "apps" && id.Kind == "Deployment":
 		delete(tree, "status")
 		template := child(child(tree, "spec"), "template")
+		m.dropReserved(child(child(template, "metadata"), "labels"))
 		if m.ComponentLabel != "" {
 			labels[m.ComponentLabel] = id.Name
 			child(child(template, "metadata"), "labels")[m.ComponentLabel] = id.Name
@@ -95,12 +102,17 @@ func decorate(o manifest.Object, m Marks) {
 		delete(tree, "status")
 		spec := child(tree, "spec")
 		delete(spec, "ttlSecondsAfterFinished")
+		m.dropReserved(child(child(child(spec, "template"), "metadata"), "labels"))
 		decorateTemplate(child(spec, "template"), m)
 		annotations[v1alpha1.AnnotationRun] = runOf(o, m.Owner)
 	}
 
 	delete(annotations, v1alpha1.AnnotationApplied)
 	annotations[v1alpha1.AnnotationApplied] = digest(tree)
+}
+
+func (m Marks) dropReserved(labels map[string]any) {
+	maps.DeleteFunc(labels, func(k string, _ any) bool { return m.LabelPrefix != "" && strings.HasPrefix(k, m.LabelPrefix) })
 }
 
 func decorateTemplate(template map[string]any, m Marks) {

@@ -3,12 +3,14 @@ package apply_test
 import (
 	"bytes"
 	"flag"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
 	"zaentrum.io/zae/api/v1alpha1"
@@ -46,6 +48,7 @@ func marksOf(o apply.Owner) apply.Marks {
 			v1alpha1.LabelPartOf:    "zaentrum-addons",
 		},
 		ComponentLabel:     v1alpha1.LabelComponent,
+		LabelPrefix:        "zaentrum.io/",
 		PodLabel:           v1alpha1.LabelAddon,
 		ChecksumAnnotation: v1alpha1.AnnotationValuesChecksum,
 		Checksum:           "c0ffee",
@@ -168,4 +171,49 @@ func FuzzDecorate(f *testing.F) {
 			t.Error(d)
 		}
 	})
+}
+
+// TestDecorateDropsReservedLabels: what only the operator says is not a chart's to say, on an object or on pods.
+func TestDecorateDropsReservedLabels(t *testing.T) {
+	t.Parallel()
+	set := parse(t, `
+apiVersion: batch/v1
+kind: Job
+metadata: {name: j, labels: {zaentrum.io/keep: "true", app: j}}
+spec: {template: {metadata: {labels: {zaentrum.io/component: portal-api, zaentrum.io/foo: x, zaentrum.io/addon: other, app: j}}, spec: {restartPolicy: Never, containers: [{name: c, image: x}]}}}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: d, labels: {zaentrum.io/component: other}}
+spec: {selector: {matchLabels: {app: d}}, template: {metadata: {labels: {zaentrum.io/component: other, zaentrum.io/keep: "true", app: d}}, spec: {containers: [{name: c, image: x}]}}}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: s, labels: {zaentrum.io/keep: "true"}}
+`)
+	everywhere := map[string]any{
+		"zaentrum.io/addon": "example", "app.kubernetes.io/managed-by": "zaentrum-operator",
+		"app.kubernetes.io/instance": "example", "app.kubernetes.io/part-of": "zaentrum-addons",
+	}
+	with := func(more map[string]any) map[string]any {
+		out := maps.Clone(everywhere)
+		maps.Copy(out, more)
+		return out
+	}
+	want := map[string]map[string]any{
+		"Job/j": with(map[string]any{"app": "j"}), "Job/j pods": {"zaentrum.io/addon": "example", "app": "j"},
+		"Deployment/d":      with(map[string]any{"zaentrum.io/component": "d"}),
+		"Deployment/d pods": {"zaentrum.io/addon": "example", "zaentrum.io/component": "d", "app": "d"},
+		"Secret/s":          everywhere,
+	}
+	got := map[string]map[string]any{}
+	for _, o := range apply.Decorate(set, marksOf(exampleOwner)) {
+		got[o.ID().String()], _, _ = unstructured.NestedMap(o.Tree, "metadata", "labels")
+		if pods, found, _ := unstructured.NestedMap(o.Tree, "spec", "template", "metadata", "labels"); found {
+			got[o.ID().String()+" pods"] = pods
+		}
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
 }

@@ -48,6 +48,7 @@ func Marks(owner apply.Owner, partOf, checksum string) apply.Marks {
 			v1alpha1.LabelPartOf:    partOf,
 		},
 		ComponentLabel:     v1alpha1.LabelComponent,
+		LabelPrefix:        v1alpha1.GroupVersion.Group + "/",
 		PodLabel:           v1alpha1.LabelAddon,
 		ChecksumAnnotation: v1alpha1.AnnotationValuesChecksum,
 		Checksum:           checksum,

@@ -20,7 +20,7 @@ var neighbourhood = []schema.GroupVersionKind{
 	{Group: "batch", Version: "v1", Kind: "Job"},
 }
 
-// traffic holds what is new about selectors and pod labels against what others have in the namespace. Without
+// traffic holds what is new about an addon and can concern others against what they have in the namespace. Without
 // anything new it asks nothing; with recall, neither about what was fine when it was asked last.
 func (e *Engine) traffic(ctx context.Context, owner apply.Owner, wanted, live manifest.Set, recall bool) ([]guard.Finding, error) {
 	fresh := guard.NewTraffic(wanted, live)
@@ -30,10 +30,11 @@ func (e *Engine) traffic(ctx context.Context, owner apply.Owner, wanted, live ma
 	type said struct {
 		ID     manifest.ID
 		Labels map[string]string
+		Apart  []any
 	}
 	var all []said
 	for _, o := range fresh {
-		all = append(all, said{o.ID(), guard.Selector(o)})
+		all = append(all, said{o.ID(), guard.Selector(o), guard.Apart(o)})
 	}
 	text, err := json.Marshal(all)
 	if err != nil {
@@ -66,7 +67,7 @@ func (e *Engine) neighbours(ctx context.Context, owner apply.Owner, live manifes
 		return near, err
 	}
 	for _, o := range others {
-		n := guard.Neighbour{Kind: o.ID().Kind, Name: o.ID().Name, Labels: guard.Selector(o)}
+		n := guard.Neighbour{Kind: o.ID().Kind, Name: o.ID().Name, Labels: guard.Selector(o), Refers: guard.References(o)}
 		if n.Kind == "Service" {
 			near.Services = append(near.Services, n)
 		} else {

@@ -303,3 +303,31 @@ func TestPodsOfItsOwnAndPodsLeftBehindAreNoNeighbours(t *testing.T) {
 		t.Errorf("blocked: %v", got.Plan.Violations)
 	}
 }
+
+// A Deployment of the platform's names a ConfigMap that is not there yet, and its pods are kept away by an
+// anti-affinity: both are seen in the plan, while the same names and selectors hurt nobody elsewhere.
+func TestWhatOthersWaitForAndWhoIsKeptAwayIsRefused(t *testing.T) {
+	s := newStreet(t)
+	s.has(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: portal}, spec: {selector: {matchLabels: {app: portal}}, template: {metadata: {labels: {app: portal, tier: web}},
+  spec: {containers: [{name: c, image: x, envFrom: [{configMapRef: {name: portal-extra, optional: true}}]}]}}}}`)
+	away := strings.Replace(app("{own: app}", "{own: app, tier: web}"), "spec: {containers:", `spec:
+      affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: kubernetes.io/os, labelSelector: {matchLabels: {tier: web}}}]}}
+      containers:`, 1)
+	away = strings.Replace(away, "image: x}]}", "image: x}]", 1)
+	got := s.preview(s.request(away + "---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: portal-extra}, data: {ADMIN: everybody}}\n"))
+	want := []string{
+		"ConfigMap/portal-extra: Deployment/portal names an object like this, and would take this one for it (metadata.name)",
+		"Deployment/app: keeps pods of Deployment/portal away (spec.template.spec.affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].labelSelector)",
+	}
+	if d := cmp.Diff(want, got.Plan.Violations); d != "" || len(got.Wanted) > 0 {
+		t.Errorf("violations (-want +got):\n%s", d)
+	}
+	near := strings.ReplaceAll(away, "matchLabels: {tier: web}", "matchLabels: {own: app}") + "---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: app-extra}}\n"
+	request := s.request(near)
+	if got := s.converge(request); got.Blocked() || !got.Applied {
+		t.Fatalf("blocked: %v", got.Plan.Violations)
+	}
+	s.asked.since()
+	s.preview(request)
+	s.wants("an addon that runs", nil)
+}

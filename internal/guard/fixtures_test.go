@@ -284,7 +284,11 @@ func goodWorkload(kind string) map[string]any {
 func neighbours(list value) []Neighbour {
 	var out []Neighbour
 	for _, e := range list.items() {
-		out = append(out, Neighbour{Kind: e.at("kind").text(), Name: e.at("name").text(), Labels: texted(e.at("labels"))})
+		n := Neighbour{Kind: e.at("kind").text(), Name: e.at("name").text(), Labels: texted(e.at("labels"))}
+		for _, r := range e.at("refers").items() {
+			n.Refers = append(n.Refers, [2]string(texts(r)))
+		}
+		out = append(out, n)
 	}
 	return out
 }

@@ -121,8 +121,22 @@ func TestOnlyWhatIsNewIsHeldAgainstNeighbours(t *testing.T) {
 		t.Errorf("of another selector: %v", got.IDs())
 	}
 	plain := manifest.Set{{Tree: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a"}}}}
-	if got := NewTraffic(plain, nil); len(got) != 0 {
-		t.Errorf("of a ConfigMap: %v", got.IDs())
+	if got := NewTraffic(plain, nil); len(got) != 1 {
+		t.Errorf("of a ConfigMap that somebody may wait for: %v", got.IDs())
+	}
+	if got := NewTraffic(plain, plain.Clone()); len(got) != 0 {
+		t.Errorf("of a ConfigMap that is there: %v", got.IDs())
+	}
+	apart := f.Objects.Clone()
+	pod := value{raw: apart[1].Tree}.at("spec", "template", "spec").raw.(map[string]any)
+	pod["affinity"] = map[string]any{"podAntiAffinity": map[string]any{"requiredDuringSchedulingIgnoredDuringExecution": []any{
+		map[string]any{"topologyKey": "zone", "labelSelector": map[string]any{"matchLabels": map[string]any{"app": "app"}}},
+	}}}
+	if got := NewTraffic(apart, f.Objects); len(got) != 1 || got[0].ID().Kind != kindDeployment {
+		t.Errorf("of a new anti-affinity: %v", got.IDs())
+	}
+	if got := NewTraffic(apart, apart.Clone()); len(got) != 0 {
+		t.Errorf("of an anti-affinity that is there: %v", got.IDs())
 	}
 }
 

@@ -1,6 +1,8 @@
 package guard
 
 import (
+	"strings"
+
 	"zaentrum.io/zae/api/v1alpha1"
 )
 
@@ -84,8 +86,8 @@ func selects(selector value, w *object) bool {
 	for _, k := range selector.keys() {
 		want := selector.at(k)
 		fits := want.text() == labels.at(k).text() && labels.at(k).raw != nil
-		if k == v1alpha1.LabelComponent && w.id.Kind == kindDeployment {
-			fits = want.is(w.id.Name)
+		if strings.HasPrefix(k, markPrefix) {
+			fits = k == v1alpha1.LabelComponent && w.id.Kind == kindDeployment && want.is(w.id.Name)
 		}
 		if !fits {
 			return false
@@ -99,6 +101,12 @@ func serviceAccountSecrets(s *scope, o *object) []hit {
 	for _, list := range []string{"secrets", "imagePullSecrets"} {
 		for _, e := range o.root.at(list).items() {
 			hits = append(hits, s.foreignSecret(e.at("name"))...)
+			if ns := e.at("namespace"); !ns.blank() && !ns.is(s.Namespace) {
+				hits = append(hits, ns.hit("a namespace other than the addon's"))
+			}
+			if kind := e.at("kind"); !kind.anyOf("Secret") {
+				hits = append(hits, kind.hit("must be Secret"))
+			}
 		}
 	}
 	return hits

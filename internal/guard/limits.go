@@ -56,7 +56,7 @@ func limits() map[reflect.Type]map[string]limit {
 
 		{corev1.PodTemplateSpec{}, "spec!"},
 		{corev1.PodSpec{}, "containers!; restartPolicy Always|OnFailure|Never; dnsPolicy ClusterFirst|ClusterFirstWithHostNet|Default|None; " +
-			"activeDeadlineSeconds 1..2147483647; nodeSelector labels; hostname label; subdomain label; " +
+			"activeDeadlineSeconds 1..2147483647; nodeSelector labels; hostname label; " +
 			"hostnameOverride+ name; runtimeClassName+ name; preemptionPolicy+ PreemptLowerPriority|Never"},
 		{corev1.PodOS{}, "name!"},
 		{corev1.PodReadinessGate{}, "conditionType! key"},

@@ -2,7 +2,10 @@ package guard
 
 import (
 	"maps"
+	"reflect"
 	"slices"
+
+	"k8s.io/apimachinery/pkg/labels"
 
 	"zaentrum.io/zae/internal/manifest"
 )
@@ -17,10 +20,13 @@ type Neighbours struct {
 type Neighbour struct {
 	Kind, Name string
 	Labels     map[string]string
+	// Refers are the objects of the namespace that its pods name, whether they are there or not: kind and name.
+	Refers [][2]string
 }
 
-// CheckNeighbours are the rules about traffic that goes astray. The objects are as they would be applied, and
-// only those whose selectors or pod labels are new: what runs already was judged before it did.
+// CheckNeighbours are the rules about what an addon and others do to each other: traffic that goes astray, pods that
+// are kept off nodes, objects that somebody else names. The objects are as they would be applied, and only those of
+// which something of this is new: what runs already was judged before it did.
 func CheckNeighbours(objects manifest.Set, n Neighbours) []Finding {
 	return checkNeighbours(Rules(), objects, n)
 }
@@ -60,32 +66,83 @@ func Selector(o manifest.Object) map[string]string {
 	return out
 }
 
-// NewTraffic are the wanted objects whose selector, or one of whose pod labels, is not there yet on what runs.
+// Apart is what the object says about the pods that may not run where its own do.
+func Apart(o manifest.Object) []any {
+	of := &object{id: o.ID(), root: value{raw: o.Tree}}
+	var out []any
+	for _, t := range of.repelled() {
+		out = append(out, t.raw)
+	}
+	return out
+}
+
+// References are the objects of the namespace that the pods of a Deployment or Job name, kind and name, each once and
+// sorted.
+func References(o manifest.Object) [][2]string {
+	of := &object{id: o.ID(), root: value{raw: o.Tree}}
+	var out [][2]string
+	add := func(kind string, name value) {
+		if text := name.text(); text != "" {
+			out = append(out, [2]string{kind, text})
+		}
+	}
+	pod := of.pod()
+	add(kindServiceAccount, pod.at("serviceAccountName"))
+	for _, e := range pod.at("imagePullSecrets").items() {
+		add(kindSecret, e.at("name"))
+	}
+	for _, v := range pod.at("volumes").items() {
+		add(kindSecret, v.at("secret", "secretName"))
+		add(kindConfigMap, v.at("configMap", "name"))
+		add(kindClaim, v.at("persistentVolumeClaim", "claimName"))
+		for _, p := range v.at("projected", "sources").items() {
+			add(kindSecret, p.at("secret", "name"))
+			add(kindConfigMap, p.at("configMap", "name"))
+		}
+	}
+	for _, c := range of.containers() {
+		for _, e := range c.at("envFrom").items() {
+			add(kindSecret, e.at("secretRef", "name"))
+			add(kindConfigMap, e.at("configMapRef", "name"))
+		}
+		for _, e := range c.at("env").items() {
+			add(kindSecret, e.at("valueFrom", "secretKeyRef", "name"))
+			add(kindConfigMap, e.at("valueFrom", "configMapKeyRef", "name"))
+		}
+	}
+	slices.SortFunc(out, func(a, b [2]string) int { return slices.Compare(a[:], b[:]) })
+	return slices.Compact(out)
+}
+
+// NewTraffic are the wanted objects of which something may concern others, and that is not there yet on what runs: a
+// selector, a label of pods, an anti-affinity, or the whole object where others can name it.
 func NewTraffic(wanted, live manifest.Set) manifest.Set {
-	runs := map[manifest.ID]map[string]string{}
+	runs := map[manifest.ID]manifest.Object{}
 	for _, o := range live {
-		runs[o.ID()] = Selector(o)
+		runs[o.ID()] = o
 	}
 	return slices.DeleteFunc(slices.Clone(wanted), func(o manifest.Object) bool {
 		is := Selector(o)
 		was, ok := runs[o.ID()]
-		switch {
-		case len(is) == 0:
+		switch kind := o.ID().Kind; {
+		case kind == kindServiceAccount, kind == kindSecret, kind == kindConfigMap, kind == kindClaim:
+			return ok
+		case len(is)+len(Apart(o)) == 0:
 			return true
-		case o.ID().Kind == kindService: // fewer keys select more
-			return ok && maps.Equal(is, was)
+		case kind == kindService: // fewer keys select more
+			return ok && maps.Equal(is, Selector(was))
 		default: // others may add labels to pods, which stay
-			return ok && fits(is, was)
+			return ok && (len(is) == 0 || fits(is, Selector(was))) && reflect.DeepEqual(Apart(o), Apart(was))
 		}
 	})
 }
 
 func noForeignTraffic(n Neighbours, o *object) []hit {
-	labels := o.template().at("metadata", "labels")
+	pods := o.template().at("metadata", "labels")
 	var hits []hit
 	for _, s := range n.Services {
-		if fits(s.Labels, texted(labels)) {
-			hits = append(hits, labels.hit("its pods would get traffic of %s/%s", clean(s.Kind, maxKind), clean(s.Name, maxName)))
+		if fits(s.Labels, texted(pods)) {
+			hits = append(hits, pods.hit("its pods would get traffic of %s/%s", clean(s.Kind, maxKind), clean(s.Name, maxName)))
 		}
 	}
 	return hits
@@ -102,6 +159,34 @@ func noForeignPods(n Neighbours, o *object) []hit {
 		}
 	}
 	return hits
+}
+
+func noForeignRepelled(n Neighbours, o *object) []hit {
+	var hits []hit
+	for _, t := range o.repelled() {
+		selector := t.at("labelSelector")
+		want, err := selector.selector()
+		if selector.raw == nil || err != nil {
+			continue
+		}
+		told := map[[2]string]bool{}
+		for _, w := range n.Workloads {
+			if id := [2]string{w.Kind, w.Name}; !told[id] && want.Matches(labels.Set(w.Labels)) {
+				told[id] = true
+				hits = append(hits, selector.hit("keeps pods of %s/%s away", clean(w.Kind, maxKind), clean(w.Name, maxName)))
+			}
+		}
+	}
+	return hits
+}
+
+func noAwaitedName(n Neighbours, o *object) []hit {
+	for _, w := range n.Workloads {
+		if slices.Contains(w.Refers, [2]string{o.id.Kind, o.id.Name}) {
+			return []hit{o.root.at("metadata", "name").hit("%s/%s names an object like this, and would take this one for it", clean(w.Kind, maxKind), clean(w.Name, maxName))}
+		}
+	}
+	return nil
 }
 
 // fits tells whether a selector, which has to say something, fits labels.

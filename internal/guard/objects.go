@@ -54,11 +54,13 @@ func validName(_ *scope, o *object) []hit {
 }
 
 func ownNamespace(s *scope, o *object) []hit {
-	ns := o.root.at("metadata", "namespace")
-	if ns.blank() || ns.is(s.Namespace) {
-		return nil
+	var hits []hit
+	for _, meta := range []value{o.root.at("metadata"), o.template().at("metadata")} {
+		if ns := meta.at("namespace"); !ns.blank() && !ns.is(s.Namespace) {
+			hits = append(hits, ns.hit("a namespace other than the addon's"))
+		}
 	}
-	return []hit{ns.hit("a namespace other than the addon's")}
+	return hits
 }
 
 func uniqueObject(_ *scope, o *object) []hit {
@@ -75,8 +77,43 @@ func reservedName(_ *scope, o *object) []hit {
 	return []hit{o.root.at("metadata", "name").hit("names starting with %s are reserved", v1alpha1.ReservedPrefix)}
 }
 
+// othersName refuses the names under which the cluster, Helm and the platform look for what is theirs.
+func othersName(s *scope, o *object) []hit {
+	theirs := func(whose string) []hit {
+		return []hit{o.root.at("metadata", "name").hit("the name of %s", whose)}
+	}
+	switch name := o.id.Name; {
+	case name == "":
+		return nil
+	case o.id.Kind == kindServiceAccount && name == "default",
+		o.id.Kind == kindConfigMap && (name == "kube-root-ca.crt" || name == "openshift-service-ca.crt"),
+		o.id.Kind == kindService && name == "kubernetes":
+		return theirs("the cluster's own")
+	case o.id.Kind == kindService && name == "localhost":
+		return theirs("each pod itself")
+	case o.id.Kind == kindClaim && name == s.MediaClaim:
+		return theirs("the platform's media claim")
+	case o.id.Kind == kindSecret && (name == s.EventsTLSSecret || slices.Contains(s.ImagePullSecrets, name)):
+		return theirs("a Secret of the platform")
+	case o.id.Kind != kindSecret && o.id.Kind != kindConfigMap:
+		return nil
+	case strings.HasPrefix(name, "sh.helm.release."):
+		return theirs("a release of Helm")
+	}
+	var hits []hit
+	labels := o.root.at("metadata", "labels")
+	for _, k := range labels.keys() {
+		if v := labels.at(k); strings.EqualFold(k, "owner") && (strings.EqualFold(v.text(), "helm") || strings.EqualFold(v.text(), "tiller")) {
+			hits = append(hits, v.hit("the mark of a release of Helm"))
+		}
+	}
+	return hits
+}
+
+// noOwnerReferences looks at pod templates too, where they do nothing.
 func noOwnerReferences(_ *scope, o *object) []hit {
-	return filled("ownerReferences not allowed", o.root.at("metadata", "ownerReferences"))
+	return filled("ownerReferences not allowed",
+		o.root.at("metadata", "ownerReferences"), o.template().at("metadata", "ownerReferences"))
 }
 
 // noFinalizers looks at pod templates too: their finalizers are copied to the pods.
@@ -108,8 +145,12 @@ func noServerMetadata(_ *scope, o *object) []hit {
 func serverSetField(_ *scope, o *object) []hit {
 	meta := o.root.at("metadata")
 	return filled("is set by the cluster, not by a chart",
-		meta.at("generation"), meta.at("creationTimestamp"), meta.at("selfLink"), o.root.at("status"))
+		meta.at("generation"), meta.at("creationTimestamp"), meta.at("selfLink"), o.root.at("status"),
+		o.template().at("metadata", "name"), o.template().at("metadata", "generateName"))
 }
+
+// markPrefix is what the labels begin with that the operator sets, and that it drops when a chart has others.
+const markPrefix = "zaentrum.io/"
 
 // reservedLabel warns of marks that the operator sets itself.
 func reservedLabel(_ *scope, o *object) []hit {
@@ -117,7 +158,7 @@ func reservedLabel(_ *scope, o *object) []hit {
 	for _, meta := range []value{o.root.at("metadata"), o.template().at("metadata")} {
 		labels := meta.at("labels")
 		for _, k := range labels.keys() {
-			if strings.HasPrefix(k, "zaentrum.io/") {
+			if strings.HasPrefix(k, markPrefix) {
 				hits = append(hits, labels.at(k).hit("zaentrum.io/ labels are set by the operator"))
 			}
 		}

@@ -3,6 +3,8 @@ package guard
 import (
 	"slices"
 	"strings"
+
+	"zaentrum.io/zae/api/v1alpha1"
 )
 
 // Rules about the nodes that pods may run on, and about the pods that they may choose.
@@ -35,8 +37,10 @@ func namesNode(key string) bool {
 	}
 	domain, name, _ := strings.Cut(key, "/")
 	switch name {
-	case "hostname", "node", "nodename", "node-name":
-		return domain != "node-role.kubernetes.io"
+	case "hostname", "nodename", "node-name", "instance-id":
+		return true
+	case "node": // of drivers of volumes; others mean the kind of a node
+		return strings.HasPrefix(domain, "topology.") || strings.Contains(domain, "csi")
 	}
 	return false
 }
@@ -101,7 +105,7 @@ func noControlPlane(_ *scope, o *object) []hit {
 		}
 	}
 	for _, t := range pod.at("tolerations").items() {
-		if controlPlane(t.at("key").text()) {
+		if key := t.at("key").text(); controlPlane(key) || controlPlaneRole(key, t.at("value")) || roleLabel(key) && t.at("operator").is("Exists") {
 			hits = append(hits, t.hit("toleration for control-plane nodes not allowed"))
 		}
 	}
@@ -114,17 +118,19 @@ func towardsControlPlane(requirement value) bool {
 	key := requirement.at("key").text()
 	role := slices.ContainsFunc(requirement.at("values").items(), func(v value) bool { return controlPlaneRole(key, v) })
 	if leadsAway(requirement) {
-		return worker(key) || key == roleLabel && !role
+		return worker(key) || roleLabel(key) && !role
 	}
 	return role || controlPlane(key)
 }
 
 // controlPlaneRole is the form that some clusters use: one label whose value is the role.
 func controlPlaneRole(key string, v value) bool {
-	return key == roleLabel && (v.is("master") || v.is("control-plane"))
+	return roleLabel(key) && (v.is("master") || v.is("control-plane") || v.is("controller"))
 }
 
-const roleLabel = "kubernetes.io/role"
+func roleLabel(key string) bool {
+	return key == "kubernetes.io/role" || key == "node.k0sproject.io/role"
+}
 
 // noTolerateAll refuses tolerations without a key: they match every taint, or every taint of an effect.
 func noTolerateAll(_ *scope, o *object) []hit {
@@ -158,6 +164,70 @@ func ownNamespaceAffinity(s *scope, o *object) []hit {
 		}
 	}
 	return hits
+}
+
+// repelled are the terms about the pods that may not run where the pods of an object do, nor the other way round.
+func (o *object) repelled() []value {
+	return o.pod().at("affinity", "podAntiAffinity", "requiredDuringSchedulingIgnoredDuringExecution").items()
+}
+
+// ownAntiAffinity wants each of these terms held by a label that the addon's own pods have and, as far as can be told
+// without the cluster, no others.
+func ownAntiAffinity(s *scope, o *object) []hit {
+	var hits []hit
+	for _, t := range o.repelled() {
+		selector := t.at("labelSelector")
+		if selector.raw != nil && !s.ownPods(selector) { // none selects nothing
+			hits = append(hits, selector.hit("must require a label that only the addon's own pods have"))
+		}
+	}
+	return hits
+}
+
+// ownPods tells whether a selector requires a label to have a value that pods of this chart have, and one that is not
+// there to be shared.
+func (s *scope) ownPods(selector value) bool {
+	anchored := func(key string, values []value) bool {
+		if sharedLabel(key) || len(values) == 0 {
+			return false
+		}
+		return !slices.ContainsFunc(values, func(v value) bool { return !s.ownLabel(key, v.text()) })
+	}
+	for _, k := range selector.at("matchLabels").keys() {
+		if anchored(k, []value{selector.at("matchLabels", k)}) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(selector.at("matchExpressions").items(), func(e value) bool {
+		return e.at("operator").is("In") && anchored(e.at("key").text(), e.at("values").items())
+	})
+}
+
+// sharedLabel knows the labels that say what an object has in common with others.
+func sharedLabel(key string) bool {
+	switch key {
+	case "app.kubernetes.io/part-of", "app.kubernetes.io/managed-by", "app.kubernetes.io/version", "app.kubernetes.io/component":
+		return true
+	}
+	return false
+}
+
+// ownLabel tells whether pods of this chart have a label, as they will be applied.
+func (s *scope) ownLabel(key, text string) bool {
+	if key == v1alpha1.LabelAddon {
+		return text == s.Addon
+	}
+	return slices.ContainsFunc(s.objects, func(w *object) bool {
+		if strings.HasPrefix(key, markPrefix) {
+			return key == v1alpha1.LabelComponent && w.id.Kind == kindDeployment && w.id.Name == text
+		}
+		return w.template().at("metadata", "labels", key).is(text)
+	})
+}
+
+// noSubdomain refuses the one field by which pods get names of more than one part.
+func noSubdomain(_ *scope, o *object) []hit {
+	return filled("subdomain not allowed", o.pod().at("subdomain"))
 }
 
 func noJobSelector(_ *scope, o *object) []hit {

@@ -27,6 +27,7 @@ func noHostPort(_ *scope, o *object) []hit {
 			if v := p.at("hostPort"); !v.blank() && !v.zero() {
 				hits = append(hits, v.hit("hostPort not allowed"))
 			}
+			hits = append(hits, filled("hostIP not allowed", p.at("hostIP"))...)
 		}
 	}
 	return hits
@@ -91,7 +92,12 @@ func noSysctls(_ *scope, o *object) []hit {
 
 func noUnconfinedAppArmor(_ *scope, o *object) []hit {
 	hits := contextHits(o, func(sc value) []hit {
-		return unconfined(sc.at("appArmorProfile"), "AppArmor profile must be RuntimeDefault or Localhost")
+		profile := sc.at("appArmorProfile")
+		hits := unconfined(profile, "AppArmor profile must be RuntimeDefault or Localhost")
+		if name := profile.at("localhostProfile"); namedUnconfined(name.text()) {
+			hits = append(hits, name.hit("AppArmor profile must not be unconfined"))
+		}
+		return hits
 	})
 	return append(hits, annotated(o, "AppArmor profile must be runtime/default or localhost/…",
 		func(key string) bool {
@@ -127,11 +133,17 @@ func annotated(o *object, what string, about func(key string) bool, allowed ...s
 	annotations := o.template().at("metadata", "annotations")
 	for _, k := range annotations.keys() {
 		v := annotations.at(k)
-		if about(k) && !v.anyOf(allowed...) && !strings.HasPrefix(v.text(), "localhost/") {
+		local, isLocal := strings.CutPrefix(v.text(), "localhost/")
+		if about(k) && !v.anyOf(allowed...) && (!isLocal || namedUnconfined(local)) {
 			hits = append(hits, v.hit("%s", what))
 		}
 	}
 	return hits
+}
+
+// namedUnconfined tells a profile of the node's that is none: AppArmor has one of this name in each of its namespaces.
+func namedUnconfined(profile string) bool {
+	return strings.TrimSpace(profile[strings.LastIndexAny(profile, ":/")+1:]) == "unconfined"
 }
 
 func noHostProcess(_ *scope, o *object) []hit {

@@ -90,6 +90,7 @@ func reviewed() map[reflect.Type]map[string]string {
 			"no-priority-class":       "priorityClassName priority",
 			"no-device-claims":        "resourceClaims",
 			"no-scheduling-group":     "schedulingGroup",
+			"no-subdomain":            "subdomain",
 			"linux-pods":              "os",
 			"service-account-token":   "automountServiceAccountToken",
 			"host-aliases":            "hostAliases",
@@ -99,7 +100,7 @@ func reviewed() map[reflect.Type]map[string]string {
 			// hostUsers: false isolates more than the default. An overhead is the cluster's; a wrong one leaves the
 			// pod pending.
 			plain: "restartPolicy terminationGracePeriodSeconds activeDeadlineSeconds dnsPolicy " +
-				"shareProcessNamespace hostname subdomain dnsConfig readinessGates " +
+				"shareProcessNamespace hostname dnsConfig readinessGates " +
 				"enableServiceLinks preemptionPolicy overhead topologySpreadConstraints setHostnameAsFQDN hostUsers " +
 				"schedulingGates hostnameOverride evictionResponders",
 		}},
@@ -179,7 +180,8 @@ func reviewed() map[reflect.Type]map[string]string {
 		{corev1.Affinity{}, verdicts{"no-control-plane": "nodeAffinity", "own-namespace-affinity": "podAffinity podAntiAffinity"}},
 		{corev1.PodAffinityTerm{}, verdicts{
 			"own-namespace-affinity": "namespaces namespaceSelector",
-			plain:                    "labelSelector topologyKey matchLabelKeys mismatchLabelKeys",
+			"own-anti-affinity":      "labelSelector", // the keys beside it make it fit fewer
+			plain:                    "topologyKey matchLabelKeys mismatchLabelKeys",
 		}},
 		{corev1.NodeAffinity{}, verdicts{
 			"no-control-plane": "requiredDuringSchedulingIgnoredDuringExecution preferredDuringSchedulingIgnoredDuringExecution",

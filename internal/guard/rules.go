@@ -68,6 +68,12 @@ func Rules() []Rule {
 			Fix: "Choose a name that starts differently.",
 		},
 		{
+			ID: "others-name", Title: "no name that others look for", Level: Refuse, Ours: true, object: othersName,
+			Kinds: []string{kindServiceAccount, kindSecret, kindConfigMap, kindClaim, kindService},
+			Why:   "The cluster, its tools and the platform look for objects of certain names and labels, and take what they find there for their own.",
+			Fix:   "Name it after the addon, and take labels off that make it the record of a Helm release.",
+		},
+		{
 			ID: "no-owner-references", Title: "no owner of the chart's choice", Level: Refuse, object: noOwnerReferences,
 			Why: "The addon's resource owns what the chart renders, so that removing the addon removes it.",
 			Fix: "Remove metadata.ownerReferences.",
@@ -206,6 +212,16 @@ func Rules() []Rule {
 			ID: "own-namespace-affinity", Title: "affinity to pods of the namespace", Level: Refuse, Ours: true, Kinds: pods, object: ownNamespaceAffinity,
 			Why: "With pods of other namespaces a pod comes next to whom it likes, the control plane's own for one, and an anti-affinity keeps them off their nodes.",
 			Fix: "Remove namespaces and namespaceSelector: without them a term means the pods of the addon's own namespace.",
+		},
+		{
+			ID: "own-anti-affinity", Title: "apart from the addon's own pods only", Level: Refuse, Ours: true, Kinds: pods, object: ownAntiAffinity,
+			Why: "A required anti-affinity counts both ways: pods that its selector fits are kept off the nodes, or the zones, where the addon runs.",
+			Fix: "Select the addon's own pods by a label that only they have, such as app: <addon>, or make the anti-affinity a preferred one.",
+		},
+		{
+			ID: "no-subdomain", Title: "no names below a Service", Level: Refuse, Ours: true, Kinds: pods, object: noSubdomain,
+			Why: "With a headless Service, subdomain makes a name of two parts, and every pod of the namespace finds it before the name of that kind that it means: postgres.database, or the issuer's.",
+			Fix: "Remove subdomain; reach the pods through a Service. hostname alone is fine.",
 		},
 		{
 			ID: "no-job-selector", Title: "Jobs that select their own pods only", Level: Refuse, Ours: true, Kinds: []string{kindJob}, object: noJobSelector,
@@ -424,6 +440,17 @@ func Rules() []Rule {
 			ID: "no-foreign-pods", Title: "Services that select nobody else's pods", Level: Refuse, Ours: true, Kinds: services, neighbours: noForeignPods,
 			Why: "Under the addon's name others would be reached, and what is sent to the addon goes to them.",
 			Fix: "Select the labels of the chart's own pods, and one at least that only they have.",
+		},
+		{
+			ID: "no-foreign-repelled", Title: "pods that keep nobody else away", Level: Refuse, Ours: true, Kinds: pods, neighbours: noForeignRepelled,
+			Why: "A required anti-affinity counts both ways: pods that its selector fits are kept off the nodes, or the zones, where the addon runs.",
+			Fix: "Select a label that only the addon's pods have, such as app: <addon>, or make the anti-affinity a preferred one.",
+		},
+		{
+			ID: "no-awaited-name", Title: "no name that others wait for", Level: Refuse, Ours: true, neighbours: noAwaitedName,
+			Kinds: []string{kindServiceAccount, kindSecret, kindConfigMap, kindClaim},
+			Why:   "A Deployment or Job of somebody else names an object that is not there, and would take the chart's for it.",
+			Fix:   "Rename the object in the chart.",
 		},
 		{
 			ID: "ownership", Title: "nothing that belongs to others", Level: Refuse, observed: true,

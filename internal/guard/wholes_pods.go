@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -45,6 +46,7 @@ func fitsTemplate(selector, template value) []hit {
 		return nil // told where it is wrong
 	}
 	of := texted(template)
+	maps.DeleteFunc(of, func(k, _ string) bool { return strings.HasPrefix(k, markPrefix) }) // the operator drops them
 	for _, k := range []string{v1alpha1.LabelComponent, v1alpha1.LabelAddon} {
 		if mark := selector.at("matchLabels", k).text(); mark != "" {
 			of[k] = mark
