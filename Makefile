@@ -88,6 +88,10 @@ bench: ## the benchmarks of docs/performance.md
 load: testbed bin/zae ## what 500 addons cost on the local control plane; ADDONS=n, RESYNC=5m
 	cd testbed && go run ./cmd/load -zae "$(CURDIR)/bin/zae" -addons $(or $(ADDONS),500) -resync $(or $(RESYNC),5m)
 
+.PHONY: load-api
+load-api: testbed bin/zae ## what the API takes with 1,000 addons and 200 event streams; ADDONS=n, STREAMS=n
+	cd testbed && go run ./cmd/apiload -zae "$(CURDIR)/bin/zae" -addons $(or $(ADDONS),1000) -streams $(or $(STREAMS),200)
+
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME, a minute by default; RUN=Pattern for some of them
 	hack/fuzz '$(or $(FUZZTIME),1m)' '$(or $(RUN),.)'
