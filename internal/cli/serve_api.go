@@ -85,6 +85,8 @@ chart addons are not available.`,
 	flags.StringVar(&listen, "listen", ":8080", "`ADDRESS` to serve on")
 	flags.StringVar(&metrics, "metrics-addr", "", "`ADDRESS` to serve /metrics on, and no longer on --listen")
 	flags.BoolVar(&elect, "leader-elect", true, "let one of several replicas register addons")
+	flags.DurationVar(&o.Audit.Age, "audit-age", 365*24*time.Hour, "`TIME` after which entries of the audit are forgotten")
+	flags.IntVar(&o.Audit.Entries, "audit-entries", 100_000, "`NUMBER` of entries of the audit that are kept")
 	flags.StringVar(&database, "database", "registry.db", "SQLite `FILE` of the registry, or postgres://USER@HOST:5432/NAME; its password is better kept in PGPASSWORD")
 	flags.StringVar(&o.Auth.Issuer, "issuer", "", "OpenID issuer `URL` whose tokens are accepted")
 	flags.StringVar(&o.Auth.ClientID, "client-id", "zae", "`CLIENT` that the command line signs in with")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"strconv"
 
 	"zaentrum.io/zae/internal/apitype"
 )
@@ -16,6 +17,22 @@ func (c *Client) AddAddress(ctx context.Context, body apitype.AddressRequest) (*
 // RemoveAddress removes an addon that was registered from its address.
 func (c *Client) RemoveAddress(ctx context.Context, name string) (*Answer[apitype.DeleteAnswer], error) {
 	return call[apitype.DeleteAnswer](ctx, c, request{method: http.MethodDelete, path: apitype.PathAddons + "/" + url.PathEscape(name)})
+}
+
+// Audit reads who asked for which write: about one addon, or all; the entries before one, or the newest; so many, or as the
+// server likes.
+func (c *Client) Audit(ctx context.Context, addon string, before int64, limit int) (*Answer[apitype.Audit], error) {
+	query := url.Values{}
+	if addon != "" {
+		query.Set("addon", addon)
+	}
+	if before > 0 {
+		query.Set("before", strconv.FormatInt(before, 10))
+	}
+	if limit > 0 {
+		query.Set("limit", strconv.Itoa(limit))
+	}
+	return call[apitype.Audit](ctx, c, request{method: http.MethodGet, path: apitype.PathAudit, query: query})
 }
 
 // Apps reads all registered apps.

@@ -45,6 +45,9 @@ func (s *Server) addressRoutes() []route {
 // addAddress answers POST /api/portal/addons.
 func (s *Server) addAddress(c *call, in apitype.AddressRequest) (apitype.AddressAnswer, error) {
 	var nothing apitype.AddressAnswer
+	if in.DryRun {
+		c.audit.skip()
+	}
 	address, err := capability.ParseAddress(in.ProxyURL, s.o.Namespace)
 	if err != nil {
 		return nothing, err
@@ -61,6 +64,7 @@ func (s *Server) addAddress(c *call, in apitype.AddressRequest) (apitype.Address
 	if err != nil {
 		return nothing, ofAddress(err)
 	}
+	c.audit.about(manifest.Service)
 	if err := s.addressFree(c.mayWait, manifest, address); err != nil {
 		return nothing, err
 	}
@@ -77,8 +81,16 @@ func (s *Server) addAddress(c *call, in apitype.AddressRequest) (apitype.Address
 	if err != nil {
 		return nothing, err
 	}
+	was := ""
+	if before != nil {
+		was = before.Address
+	}
+	c.audit.moved(was, was)
 	if err := s.o.Registry.Register(c.mustEnd, r); err != nil {
 		return nothing, err
+	}
+	if !in.DryRun {
+		c.audit.moved(was, address.URL())
 	}
 	out := addressAnswer(r, before != nil)
 	if in.DryRun {
@@ -237,6 +249,13 @@ func (s *Server) removeAddress(c *call, _ none) (apitype.DeleteAnswer, error) {
 	}
 	if owner == registry.OwnedByChart {
 		return out, fault.New(fault.NameTaken, "%s is %s", c.name, owner).WithHint("remove it as one: zae addon remove %s", c.name)
+	}
+	there, err := s.o.Registry.Addon(c.mayWait, c.name)
+	if err != nil {
+		return out, err
+	}
+	if there != nil {
+		c.audit.moved(there.Address, "")
 	}
 	if out.Removed, err = s.o.Registry.Remove(c.mustEnd, c.name, registry.SourceAddress); err != nil {
 		return out, err

@@ -95,10 +95,11 @@ func (s *Server) deleteChart(c *call, _ none) (apitype.DeleteAnswer, error) {
 	if err != nil {
 		return out, err
 	}
-	if out.Resource, err = s.deleteResource(c.mustEnd, c.name, keep); err != nil {
+	if out.Resource, err = s.deleteResource(c.mustEnd, c.audit, c.name, keep); err != nil {
 		return out, err
 	}
 	out.KeptValues = out.Resource && keep
+	c.audit.gone(out.KeptValues)
 	if out.Removed, err = s.o.Registry.Remove(c.mustEnd, c.name, registry.SourceChart); err != nil {
 		return out, err
 	}
@@ -128,7 +129,7 @@ func keepValues(c *call) (bool, error) {
 
 // deleteResource says on the resource whether its values are kept, and deletes that very resource. It is false
 // when there is none.
-func (s *Server) deleteResource(ctx context.Context, name string, keep bool) (bool, error) {
+func (s *Server) deleteResource(ctx context.Context, audit *audited, name string, keep bool) (bool, error) {
 	doing := "delete addon " + name
 	var first types.UID
 	for attempt := range maxAttempts {
@@ -145,6 +146,7 @@ func (s *Server) deleteResource(ctx context.Context, name string, keep bool) (bo
 		if err != nil {
 			return false, err
 		}
+		audit.was(&r.addon)
 		uid := r.object.GetUID()
 		if first != "" && uid != first {
 			return false, fault.New(fault.Conflict, "addon %s was deleted and made anew meanwhile", name)

@@ -44,6 +44,8 @@ type call struct {
 	name string
 	// header is of the answer; a problem has it too.
 	header http.Header
+	// audit is what is noted of a write; nil for what is none.
+	audit *audited
 	// once is the request's standing among those with an Idempotency-Key; nil without one.
 	once *once
 	// mayWait is the request's own context: it ends when the caller goes away.
@@ -69,20 +71,43 @@ func handle[In, Out any](s *Server, who access, status int, do func(*call, In) (
 	}
 }
 
-func answer[In, Out any](s *Server, who access, w http.ResponseWriter, r *http.Request, do func(*call, In) (Out, error)) (out Out, _ error) {
+func answer[In, Out any](s *Server, who access, w http.ResponseWriter, r *http.Request, do func(*call, In) (Out, error)) (out Out, err error) {
 	mayWait, cancel := context.WithTimeout(r.Context(), s.o.RequestTimeout)
 	defer cancel()
 	mustEnd, cancelEnd := context.WithTimeout(context.WithoutCancel(r.Context()), s.o.RequestTimeout)
 	defer cancelEnd()
 	from, err := s.admit(mayWait, who, r)
 	if err != nil {
+		if writes(r.Method) {
+			s.audit.refused(r, from, err)
+		}
 		return out, err
 	}
+	c := &call{request: r, caller: from, name: r.PathValue("name"), header: w.Header(), mayWait: mayWait, mustEnd: mustEnd}
+	if writes(r.Method) { // every one, whatever becomes of it
+		c.audit = s.audit.begin(r, from)
+		ended := false
+		defer func() {
+			came := err
+			if !ended { // a panic is on its way
+				came = fault.New(fault.Internal, "panic")
+			}
+			s.audit.end(r, c.audit, w.Header().Get(apitype.HeaderReplayed) != "", came)
+		}()
+		out, err = perform(s, c, w, do)
+		ended = true
+		return out, err
+	}
+	return perform(s, c, w, do)
+}
+
+// perform reads the body of a request that is admitted, and does what it asks for.
+func perform[In, Out any](s *Server, c *call, w http.ResponseWriter, do func(*call, In) (Out, error)) (out Out, _ error) {
+	r := c.request
 	var in In
 	if err := decodeBody(w, r, &in); err != nil {
 		return out, err
 	}
-	c := &call{request: r, caller: from, name: r.PathValue("name"), header: w.Header(), mayWait: mayWait, mustEnd: mustEnd}
 	if c.name != "" && !possibleName(c.name) {
 		return out, noAddon(c.name)
 	}

@@ -39,6 +39,11 @@ type inputs struct {
 	clear []string
 }
 
+// paths are the paths of all secret inputs that the request touches.
+func (in inputs) paths() []string {
+	return slices.Concat(sortedKeys(in.set), sortedKeys(in.refs), in.clear)
+}
+
 // newInputs checks the secret inputs of a request. No message holds a value, nor a path that is none, for it
 // may be a value in the wrong place.
 func newInputs(addon string, set map[string]string, refs map[string]apitype.SecretRef, clear []string) (inputs, error) {

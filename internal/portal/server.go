@@ -57,6 +57,8 @@ type Options struct {
 	MetricsElsewhere bool
 	// Proxy bounds what calls to apps may take.
 	Proxy ProxyLimits
+	// Audit says how much of the audit is kept.
+	Audit AuditLimits
 	// Election finds the one replica that registers addons; nil means that there is no other, and this one does.
 	Election *Election
 	// RefreshInterval is the time after which a registered addon's manifest is read again; 0 means 5 minutes.
@@ -107,6 +109,7 @@ type Server struct {
 	proxy     *proxy
 	// crossOrigin refuses what the pages of other sites ask for.
 	crossOrigin *http.CrossOriginProtection
+	audit       *auditor
 	handler     http.Handler
 }
 
@@ -204,7 +207,9 @@ func New(o Options) (*Server, error) {
 	s.streams, s.rates = newStreams(s), newRates(o.WritesPerSecond, o.WriteBurst, o.Now)
 	s.o.Registry = &noting{Store: o.Registry, changed: s.streams.registryChanged}
 	s.proxy = newProxy(s, dial, origin, o.Proxy)
-	s.handler = s.observed(s.front(s.mux(s.routes())))
+	routes := s.routes()
+	s.audit = newAuditor(s, routes)
+	s.handler = s.observed(s.front(s.mux(routes)))
 	return s, nil
 }
 
@@ -273,7 +278,7 @@ func (s *Server) routes() []route {
 			summary: "Lists all addons, from charts and from addresses.",
 		}, s.addons),
 	}
-	all = append(append(all, s.addressRoutes()...), s.launchpadRoutes()...)
+	all = append(append(append(all, s.addressRoutes()...), s.launchpadRoutes()...), s.auditRoutes()...)
 	return append(all,
 		endpoint(s, route{
 			method: "GET", path: apitype.PathSetup, id: "getSetup", who: admin, status: http.StatusOK,

@@ -28,6 +28,8 @@ type write struct {
 	inputs inputs
 	// once is the standing of the request; nil without an idempotency key.
 	once *once
+	// audit is what is noted of the write.
+	audit *audited
 	// admit refuses the resource as it is; may be nil.
 	admit func(*v1alpha1.ZaentrumAddon) error
 	// change is what the request does to the spec, secret inputs apart.
@@ -53,6 +55,7 @@ func (s *Server) createChart(c *call, in apitype.CreateRequest) (apitype.WriteAn
 	if err := chart.CheckName(name); err != nil {
 		return nothing, err
 	}
+	c.audit.about(name)
 	tree, err := checkValues(in.Values)
 	if err != nil {
 		return nothing, err
@@ -247,7 +250,8 @@ func installable(a *v1alpha1.ZaentrumAddon) error {
 func (s *Server) write(c *call, w write) (apitype.WriteAnswer, error) {
 	var nothing apitype.WriteAnswer
 	ctx := c.mustEnd
-	w.once = c.once
+	w.once, w.audit = c.once, c.audit
+	w.audit.about(w.name)
 	if answer, err := s.written(ctx, w); err != nil || answer != nil {
 		return *cmp.Or(answer, &nothing), err
 	}
@@ -271,7 +275,7 @@ func (s *Server) write(c *call, w write) (apitype.WriteAnswer, error) {
 		}
 		first = r.object.GetUID()
 		if !changed && first != "" {
-			return writeAnswer(r)
+			return w.answer(r)
 		}
 		if len(secret.Data) > 0 && !stored {
 			err := s.send(ctx, &resource{object: r.object.DeepCopy()}, client.DryRunAll)
@@ -293,7 +297,7 @@ func (s *Server) write(c *call, w write) (apitype.WriteAnswer, error) {
 		err = s.send(ctx, r)
 		switch {
 		case err == nil:
-			return writeAnswer(r)
+			return w.answer(r)
 		case outrun(err):
 			continue
 		}
@@ -337,6 +341,7 @@ func (s *Server) prepare(ctx context.Context, w write, first types.UID, secret s
 	case r.addon.DeletionTimestamp != nil:
 		return nil, false, beingDeleted(w.name)
 	}
+	w.audit.was(&r.addon)
 	if w.admit != nil {
 		if err := w.admit(&r.addon); err != nil {
 			return nil, false, err
@@ -381,6 +386,15 @@ func (s *Server) send(ctx context.Context, r *resource, dry ...dryRun) error {
 type dryRun interface {
 	client.CreateOption
 	client.UpdateOption
+}
+
+// answer is writeAnswer, and notes what there is now.
+func (w write) answer(r *resource) (apitype.WriteAnswer, error) {
+	answer, err := writeAnswer(r)
+	if err == nil {
+		w.audit.is(&r.addon, w.inputs.paths())
+	}
+	return answer, err
 }
 
 func writeAnswer(r *resource) (apitype.WriteAnswer, error) {

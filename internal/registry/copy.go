@@ -12,7 +12,7 @@ import (
 )
 
 // tables are all tables, each after those it refers to.
-var tables = []string{"addons", "apps", "tiles", "slots", "components", "registration_errors", "requests"}
+var tables = []string{"addons", "apps", "tiles", "slots", "components", "registration_errors", "requests", "audit"}
 
 // Copy copies all rows of the registry in one database into another, both named as for Open. The source is read as of one
 // moment and may be in use; it must be there, with the tables of this release. The target is made where there is none, and

@@ -124,6 +124,9 @@ func unfit(err error) bool {
 // again tells whether a transaction failed because of another at the same time, and may be done over: it could not be
 // put in a row with it, waited for it in a circle, or wrote the same key.
 func again(err error) bool {
+	if said, ok := errors.AsType[*sqlite.Error](err); ok {
+		return said.Code() == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY || said.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE
+	}
 	said, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && (said.Code == "40001" || said.Code == "40P01" || said.Code == "23505")
 }

@@ -128,6 +128,15 @@ type Store interface {
 	LeaveRequest(ctx context.Context, id, attempt string) error
 	// ForgetRequest ends an attempt that has changed nothing.
 	ForgetRequest(ctx context.Context, id, attempt string) error
+	// AddAudit keeps an entry, and answers its id. EndAudit keeps what came of it: what is about the addon, the outcome and
+	// the changes.
+	AddAudit(ctx context.Context, e AuditEntry) (int64, error)
+	EndAudit(ctx context.Context, e AuditEntry) error
+	// Audit are entries, the newest first.
+	Audit(ctx context.Context, q AuditQuery) ([]AuditEntry, error)
+	// TrimAudit forgets entries from before a moment, and all but the newest so many; of the forbidden ones, all but a tenth
+	// as many.
+	TrimAudit(ctx context.Context, before time.Time, most int) error
 	// Ping tells whether the registry can be read.
 	Ping(ctx context.Context) error
 	// Close ends the use of the registry.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"time"
 
 	"zaentrum.io/zae/internal/fault"
@@ -22,6 +23,9 @@ type store struct {
 	// secrets are in no error.
 	secrets []string
 	dialect dialect
+
+	mu        sync.Mutex
+	lastAudit int64 // the id that this process gave last
 }
 
 const (
@@ -36,6 +40,7 @@ const (
 // Nobody else's transaction is seen half done, whatever the database does by default. SQLite does not do it otherwise.
 var (
 	writing = &sql.TxOptions{Isolation: sql.LevelSerializable}
+	noting  = &sql.TxOptions{}
 	reading = &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true}
 )
 
@@ -71,6 +76,11 @@ func (s *store) view(ctx context.Context, do func(context.Context, querier) erro
 // connection was lost before the end.
 func (s *store) change(ctx context.Context, do func(context.Context, querier) error) error {
 	return s.transact(ctx, writing, do)
+}
+
+// note is change for what no other row depends on, so that writers of it do not meet.
+func (s *store) note(ctx context.Context, do func(context.Context, querier) error) error {
+	return s.transact(ctx, noting, do)
 }
 
 func (s *store) transact(ctx context.Context, options *sql.TxOptions, do func(context.Context, querier) error) error {
