@@ -14,6 +14,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	kjson "sigs.k8s.io/json"
+
 	"zaentrum.io/zae/internal/fault"
 )
 
@@ -151,7 +153,8 @@ func Parse(raw []byte) (*Manifest, error) {
 		return nil, fault.New(fault.Invalid, "manifest is not UTF-8 text")
 	}
 	var m Manifest
-	if err := json.Unmarshal(raw, &m); err != nil {
+	// Names to the letter: SERVICE is an unknown field, and does not stand for service.
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(raw, &m); err != nil {
 		return nil, decodeFault(err)
 	}
 	m.clean()
@@ -169,8 +172,8 @@ func decodeFault(err error) error {
 		}
 		return fault.New(fault.Invalid, "manifest: %s has the wrong type", typed.Field)
 	}
-	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
-		return fault.New(fault.Invalid, "manifest is not JSON: wrong at byte %d", syntax.Offset)
+	if is, at := kjson.SyntaxErrorOffset(err); is {
+		return fault.New(fault.Invalid, "manifest is not JSON: wrong at byte %d", at)
 	}
 	return fault.New(fault.Invalid, "manifest is not JSON")
 }

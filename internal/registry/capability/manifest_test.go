@@ -3,9 +3,15 @@ package capability_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"net/url"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -186,6 +192,86 @@ func TestWithoutComponentsThereIsOneImplicitPrimary(t *testing.T) {
 	}
 }
 
+func TestWhatIsAtALimitPasses(t *testing.T) {
+	var components, sections []string
+	for i := range 16 {
+		role := "optional"
+		if i == 0 {
+			role = "primary"
+		}
+		components = append(components, fmt.Sprintf(`{"name":"c%d","workload":"w%d","role":%q,"summary":%q}`, i, i, role, strings.Repeat("é", 120)))
+		sections = append(sections, fmt.Sprintf(`{"key":"s%d","title":%q,"target":"#/s"}`, i, strings.Repeat("é", 60)))
+	}
+	text := `{"service":"` + strings.Repeat("a", 40) + `","kind":"platform","components":[` + strings.Join(components, ",") + `],
+		"setup":{"path":"/setup?x=1","sections":[` + strings.Join(sections, ",") + `]}}`
+	if _, err := capability.Parse([]byte(text)); err != nil {
+		t.Error(err)
+	}
+	more := strings.Replace(text, `"sections":[`, `"sections":[{"key":"more"},`, 1)
+	if _, err := capability.Parse([]byte(more)); err == nil || !strings.Contains(err.Error(), "setup.sections: more than 16") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestFieldNamesAreTakenToTheLetter(t *testing.T) {
+	m, err := capability.Parse([]byte(`{"service":"example","SERVICE":"other","Kind":"nonsense","ui":{"Tiles":[{"target":"https://evil"}],"TILES":7},"Components":[{}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.Service != "example" || m.Kind != "" || len(m.UI.Tiles) != 0 || len(m.Components) != 0 {
+		t.Errorf("%+v", m)
+	}
+	if _, err := capability.Parse([]byte(`{"Service":"example"}`)); err == nil || !strings.Contains(err.Error(), "service: is required") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestOddDocumentsAreRefused(t *testing.T) {
+	for name, in := range map[string]string{
+		"null":                                `null`,
+		"nothing":                             ``,
+		"a number":                            `7`,
+		"a byte order mark":                   "\ufeff" + `{"service":"example"}`,
+		"deep":                                `{"service":"example","x":` + strings.Repeat("[", 20000) + strings.Repeat("]", 20000) + `}`,
+		"half":                                `{"service":"example"`,
+		"an order that is no whole number":    `{"service":"example","ui":{"tiles":[{"key":"a","ord":1.5}]}}`,
+		"an order that is too large":          `{"service":"example","ui":{"tiles":[{"key":"a","ord":1e30}]}}`,
+		"a list with null":                    `{"service":"example","components":[null]}`,
+		"a list that is none":                 `{"service":"example","components":{}}`,
+		"a service that ends in a line break": `{"service":"example\n"}`,
+		"a service with a zero":               `{"service":"exa\u0000mple"}`,
+		"a half character":                    `{"service":"example","proxyKey":"a\ud800"}`,
+	} {
+		if m, err := capability.Parse([]byte(in)); fault.CodeOf(err) != fault.Invalid {
+			t.Errorf("%s: %+v, %v", name, m, err)
+		}
+	}
+}
+
+func TestASlotsAddressIsAPathOrAnHTTPAddress(t *testing.T) {
+	slot := func(address string) error {
+		raw, err := json.Marshal(map[string]any{"service": "example", "ui": map[string]any{"slots": []any{map[string]any{"key": "a", "slot": "s", "url": address}}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = capability.Parse(raw)
+		return err
+	}
+	for _, good := range []string{"", "/", "/a?b#c", "https://docs.example.org/a?b#c", "http://h", "HTTPS://h/"} {
+		if err := slot(good); err != nil {
+			t.Errorf("%q: %v", good, err)
+		}
+	}
+	for _, bad := range []string{
+		"a", "?x", "#x", "//h", "/a//b", "/../a", "/%2e%2e/a", `/\h`, `https:\\h`, "https:", "https:///a", "https:a", "ftp://h", "data:text/html,x", "JavaScript:alert(1)", " javascript:x",
+		"java\tscript:x", "vbscript:x", "blob:https://h/x", "file:///etc/passwd", "https://u@h", "http://h\n/", "https://h/\u202e", "/a#\u0000", "\u0001https://h",
+	} {
+		if err := slot(bad); err == nil {
+			t.Errorf("%q passes", bad)
+		}
+	}
+}
+
 func FuzzParse(f *testing.F) {
 	full, err := os.ReadFile("testdata/full.json")
 	if err != nil {
@@ -194,9 +280,13 @@ func FuzzParse(f *testing.F) {
 	f.Add(full)
 	f.Add([]byte(`{"service":"example","setup":{"path":"/%2e%2e"}}`))
 	f.Add([]byte(`{"service":"example","ui":{"tiles":[{"key":"a","target":"//x"}],"slots":[{"key":"a","slot":"b","url":"HTTPS://h"}]}}`))
+	f.Add([]byte(`{"service":"example","components":[{"name":"a","workload":"b","role":"primary","summary":"x"}],"commands":[{"name":"a","path":"/a"}],"checks":[{"name":"a","path":"/b"}]}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		m, err := capability.Parse(raw)
 		if err != nil {
+			if fault.CodeOf(err) != fault.Invalid {
+				t.Fatal(err)
+			}
 			return
 		}
 		out, err := m.JSON()
@@ -211,10 +301,80 @@ func FuzzParse(f *testing.F) {
 		if err != nil || !bytes.Equal(out, second) {
 			t.Fatalf("reading what is stored changes it: %v", err)
 		}
-		for _, tile := range m.Rows(capability.Place{}).Tiles {
-			if !strings.HasPrefix(tile.Target, "/portal/app/"+m.Service) || strings.Contains(tile.Target, "..") && !strings.Contains(tile.Target, "#") {
-				t.Fatalf("target %q leaves the console", tile.Target)
-			}
-		}
+		holdsTheRules(t, m)
 	})
+}
+
+// holdsTheRules checks a manifest that passed against the rules, in another way than the product does.
+func holdsTheRules(t *testing.T, m *capability.Manifest) {
+	t.Helper()
+	label := regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+	if !label.MatchString(m.Service) || len(m.Service) > 40 || m.ProxyKey != "" && !label.MatchString(m.ProxyKey) {
+		t.Fatalf("names %q, %q", m.Service, m.ProxyKey)
+	}
+	// path leads nowhere else, however often it is decoded.
+	path := func(p string) {
+		for range 10 {
+			u, err := url.Parse("http://service" + p)
+			if err != nil || u.Host != "service" || !strings.HasPrefix(p, "/") || strings.HasPrefix(p, "//") || strings.ContainsAny(p, "\\#\r\n") {
+				t.Fatalf("path %q", p)
+			}
+			if slices.Contains(strings.FieldsFunc(p, func(r rune) bool { return r == '/' || r == '?' }), "..") {
+				t.Fatalf("path %q climbs", p)
+			}
+			decoded, err := url.PathUnescape(p)
+			if err != nil || decoded == p {
+				return
+			}
+			p = decoded
+		}
+	}
+	for _, c := range m.Commands {
+		path(c.Path)
+	}
+	for _, c := range m.Checks {
+		path(c.Path)
+	}
+	if m.Setup != nil {
+		path(m.Setup.Path)
+		if len(m.Setup.Sections) > 16 {
+			t.Fatal("too many sections")
+		}
+	}
+	primaries, workloads := 0, map[string]bool{}
+	for _, c := range m.Components {
+		if workloads[c.Workload] || !label.MatchString(c.Workload) || !label.MatchString(c.Name) || utf8.RuneCountInString(c.Summary) > 120 {
+			t.Fatalf("component %+v", c)
+		}
+		if workloads[c.Workload] = true; c.Role == capability.RolePrimary {
+			primaries++
+		}
+	}
+	if len(m.Components) > 16 || len(m.Components) > 0 && primaries != 1 {
+		t.Fatalf("%d components, %d primary", len(m.Components), primaries)
+	}
+	rows := m.Rows(capability.Place{PublicOrigin: "https://media.example.org"})
+	keys := map[string]bool{}
+	for _, tile := range rows.Tiles {
+		// As a browser that is on the portal resolves it.
+		base, _ := url.Parse("https://media.example.org/portal/")
+		target, err := base.Parse(tile.Target)
+		if err != nil || target.Host != "media.example.org" || target.Scheme != "https" || target.Path != "/portal/app/"+m.Service && !strings.HasPrefix(target.Path, "/portal/app/"+m.Service+"/") {
+			t.Fatalf("target %q leaves the console", tile.Target)
+		}
+		if keys[tile.Key] || !strings.HasPrefix(tile.Key, "addon."+m.Service) {
+			t.Fatalf("tile key %q", tile.Key)
+		}
+		keys[tile.Key] = true
+	}
+	for _, slot := range rows.Slots {
+		if u, err := url.Parse(slot.URL); slot.URL != "" && (err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil) {
+			t.Fatalf("slot address %q", slot.URL)
+		}
+	}
+	for _, text := range []string{rows.App.Title, rows.App.Description, m.Version} {
+		if strings.ContainsFunc(text, unicode.IsControl) {
+			t.Fatalf("text %q", text)
+		}
+	}
 }
