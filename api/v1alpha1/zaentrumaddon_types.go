@@ -216,10 +216,37 @@ type ZaentrumAddonStatus struct {
 	// +listType=atomic
 	Jobs []JobRun `json:"jobs,omitempty"`
 
+	// ValuesSecrets are the addon's values Secrets, by name: those it reads, those that nothing reads any more and that are
+	// still there, those kept from an addon of the same name before it, and the generated one. Never what is in them.
+	//
+	// +optional
+	// +listType=atomic
+	ValuesSecrets []ValuesSecret `json:"valuesSecrets,omitempty"`
+
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// ValuesSecret is a values Secret of an addon, without its data.
+type ValuesSecret struct {
+	Name string `json:"name"`
+	// Keys are the keys it has, sorted; each is the dotted path of an input, or a document's name.
+	//
+	// +optional
+	// +listType=atomic
+	Keys []string `json:"keys,omitempty"`
+	// CreatedAt is when it was made.
+	CreatedAt metav1.Time `json:"createdAt"`
+	// Kept tells that it outlives the addon.
+	//
+	// +optional
+	Kept bool `json:"kept,omitempty"`
+	// Generated tells that it holds the generated values.
+	//
+	// +optional
+	Generated bool `json:"generated,omitempty"`
 }
 
 // Plan says what installing the addon as asked for would do, and what stands in the way.

@@ -5,6 +5,8 @@
 package apitype
 
 import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"zaentrum.io/zae/api/v1alpha1"
 	"zaentrum.io/zae/internal/inputs"
 )
@@ -168,6 +170,30 @@ type Input struct {
 // PlanCurrent tells whether the plan is of the resource's current generation.
 func (a *AddonChart) PlanCurrent() bool {
 	return a.Generation > 0 && a.ObservedGeneration >= a.Generation
+}
+
+// ValuesSecrets is the answer to GET /api/portal/addon-charts/{name}/values-secrets: what secretRefs may name.
+type ValuesSecrets struct {
+	Name string `json:"name"`
+	// Secrets are by name. At most 32 are listed, the newest.
+	Secrets []ValuesSecret `json:"secrets"`
+}
+
+// ValuesSecret is a values Secret of an addon; never what is in it.
+type ValuesSecret struct {
+	Name string `json:"name"`
+	// Keys are the keys that it is known to have, sorted: dotted paths of inputs.
+	Keys []string `json:"keys"`
+	// CreatedAt is when it was made, RFC 3339; absent until the operator has seen it.
+	CreatedAt *metav1.Time `json:"createdAt,omitempty"`
+	// Kept tells that it outlives the addon; such a Secret may be of an addon of this name before.
+	Kept bool `json:"kept"`
+	// Generated tells that it holds the generated values, which the addon reads by itself.
+	Generated bool `json:"generated"`
+	// Referenced are the inputs that are read from it, sorted.
+	Referenced []string `json:"referenced"`
+	// Seen tells that the operator has seen it; one that is referenced and was not seen may not be there.
+	Seen bool `json:"seen"`
 }
 
 // DeleteAnswer is the answer to DELETE /api/portal/addon-charts/{name}, with status 200.

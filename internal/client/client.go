@@ -135,6 +135,11 @@ func (c *Client) Get(ctx context.Context, name string) (*Answer[apitype.AddonCha
 	return call[apitype.AddonChart](ctx, c, request{method: http.MethodGet, path: addonPath(name)})
 }
 
+// ValuesSecrets lists the addon's values Secrets, without what is in them.
+func (c *Client) ValuesSecrets(ctx context.Context, name string) (*Answer[apitype.ValuesSecrets], error) {
+	return call[apitype.ValuesSecrets](ctx, c, request{method: http.MethodGet, path: addonPath(name) + "/values-secrets"})
+}
+
 // Install clears suspend, so that the current plan is applied. With the ETag that a plan was read with it is that
 // plan or none: fault.Conflict says that there is another one. An empty ETag is whatever plan is current.
 func (c *Client) Install(ctx context.Context, name, etag string) (*Answer[apitype.WriteAnswer], error) {

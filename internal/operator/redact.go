@@ -49,6 +49,10 @@ func (s *secrets) clean(status *v1alpha1.ZaentrumAddonStatus) {
 		text(&status.Jobs[i].Name)
 		text(&status.Jobs[i].Reason)
 	}
+	for i := range status.ValuesSecrets {
+		text(&status.ValuesSecrets[i].Name)
+		texts(status.ValuesSecrets[i].Keys)
+	}
 	p := status.Plan
 	if p == nil {
 		return

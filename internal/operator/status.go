@@ -1,14 +1,17 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"zaentrum.io/zae/api/v1alpha1"
@@ -139,6 +142,11 @@ func sortConditions(c []metav1.Condition) {
 // as it was written. Where later is not 0, it is to be written then: it only counts how far a rollout is.
 func (r *reconciler) writeStatus(ctx context.Context, a *v1alpha1.ZaentrumAddon, o *outcome) (later time.Duration, err error) {
 	want := o.status(a, metav1.NewTime(r.now()))
+	if clear, _ := r.sight.clear(); clear && o.waiting == "" { // the caches may not be filled, and must not be waited for
+		if list, err := valuesSecrets(ctx, r.client, client.ObjectKeyFromObject(a), client.UnsafeDisableDeepCopy); err == nil {
+			want.ValuesSecrets = tellSecrets(list, a.Name)
+		} // else those known stay
+	}
 	o.known.clean(&want)
 	o.cutShort = fit(&want)
 	if equality.Semantic.DeepEqual(a.Status, want) {
@@ -163,6 +171,40 @@ func (r *reconciler) writeStatus(ctx context.Context, a *v1alpha1.ZaentrumAddon,
 	r.tellMoved(ctx, patched, &before, o.moved)
 	*a = *patched
 	return 0, nil
+}
+
+const (
+	// maxToldSecrets is the most values Secrets that a status lists, and maxToldKeys the most keys of all of them.
+	maxToldSecrets = 32
+	maxToldKeys    = 256
+)
+
+// tellSecrets are values Secrets as a status lists them: by name, without data. Of too many the newest are listed.
+func tellSecrets(list []unstructured.Unstructured, addon string) []v1alpha1.ValuesSecret {
+	var all []v1alpha1.ValuesSecret
+	for i := range list {
+		s := &list[i]
+		if s.GetDeletionTimestamp() != nil {
+			continue
+		}
+		data, _, _ := unstructured.NestedFieldNoCopy(s.Object, "data") // one without data has no keys
+		keys, _ := data.(map[string]any)
+		all = append(all, v1alpha1.ValuesSecret{
+			Name: s.GetName(), Keys: slices.Sorted(maps.Keys(keys)), CreatedAt: s.GetCreationTimestamp(),
+			Kept: kept(s), Generated: s.GetName() == v1alpha1.GeneratedSecretName(addon),
+		})
+	}
+	slices.SortFunc(all, func(a, b v1alpha1.ValuesSecret) int {
+		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt.Time), cmp.Compare(a.Name, b.Name))
+	})
+	all = all[:min(len(all), maxToldSecrets)]
+	room := maxToldKeys
+	for i := range all {
+		all[i].Keys = all[i].Keys[:min(len(all[i].Keys), room)]
+		room -= len(all[i].Keys)
+	}
+	slices.SortFunc(all, func(a, b v1alpha1.ValuesSecret) int { return cmp.Compare(a.Name, b.Name) })
+	return all
 }
 
 // countsAfter is how long a rollout goes on before its status is written anew, unless it ends: each pod changes it

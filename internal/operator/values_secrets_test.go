@@ -7,11 +7,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"zaentrum.io/zae/api/v1alpha1"
 )
@@ -440,4 +442,65 @@ func TestKeepValuesCoversAllSecretsThatAreRead(t *testing.T) {
 			h.wantSecret(true, "zaentrum-addon-example-db", "kept for two hours")
 		})
 	}
+}
+
+// TestAStatusTellsOfValuesSecrets follows an addon's values Secrets through its life, its removal, and an addon of the same
+// name after it, which finds what was kept.
+func TestAStatusTellsOfValuesSecrets(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	type told struct {
+		keys            string
+		kept, generated bool
+	}
+	tells := func(want map[string]told) {
+		t.Helper()
+		h.eventually(func() string {
+			a := &v1alpha1.ZaentrumAddon{}
+			h.must(h.Get(t.Context(), h.key("example"), a))
+			got := map[string]told{}
+			for _, s := range a.Status.ValuesSecrets {
+				if s.CreatedAt.IsZero() {
+					return s.Name + " has no time"
+				}
+				got[s.Name] = told{strings.Join(s.Keys, " "), s.Kept, s.Generated}
+			}
+			if diff := cmp.Diff(want, got, cmp.AllowUnexported(told{})); diff != "" {
+				return diff
+			}
+			return ""
+		})
+	}
+	const read, declined, generated = "zaentrum-addon-example-values-a", "zaentrum-addon-example-values-b", "zaentrum-addon-example-generated"
+	h.secret("example-env-of-somebody", "example", map[string]string{"no": canary}) // not a values Secret
+	h.create(h.example(), v1alpha1.PhaseInstalling)
+	tells(map[string]told{read: {"database.url", false, false}, generated: {"config.key", false, true}})
+	h.secret(declined, "example", map[string]string{"z": canary, "a": canary})
+	tells(map[string]told{
+		read: {"database.url", false, false}, declined: {"a z", false, false}, generated: {"config.key", false, true},
+	})
+	h.change("example", func(a *v1alpha1.ZaentrumAddon) {
+		metav1.SetMetaDataAnnotation(&a.ObjectMeta, v1alpha1.AnnotationKeepValues, "true")
+		controllerutil.AddFinalizer(a, v1alpha1.FinalizerValues) // in one write, as the API does
+	})
+	h.must(h.Delete(t.Context(), h.phase("example", v1alpha1.PhaseInstalling)))
+	h.eventually(func() string {
+		if err := h.Get(t.Context(), h.key("example"), &v1alpha1.ZaentrumAddon{}); err == nil {
+			return "the addon is still there"
+		}
+		return ""
+	})
+	again := h.addon("example", "example", "1.2.0")
+	again.Spec.Suspend = true
+	h.must(h.Create(t.Context(), again))
+	h.eventually(func() string {
+		a := &v1alpha1.ZaentrumAddon{}
+		h.must(h.Get(t.Context(), h.key("example"), a))
+		for _, s := range a.Status.ValuesSecrets {
+			if s.Name == read && s.Kept && strings.Join(s.Keys, " ") == "database.url" {
+				return ""
+			}
+		}
+		return fmt.Sprintf("what was kept is not told: %v", a.Status.ValuesSecrets)
+	})
 }

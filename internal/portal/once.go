@@ -236,8 +236,8 @@ func (s *Server) written(ctx context.Context, w write) (*apitype.WriteAnswer, er
 		return nil, err
 	}
 	id, generation, _ := strings.Cut(r.object.GetAnnotations()[v1alpha1.AnnotationRequest], ".")
-	made, err := strconv.ParseInt(generation, 10, 64)
-	if id != w.once.id || err != nil {
+	made, _ := strconv.ParseInt(generation, 10, 64) // 0 where somebody else wrote there
+	if id != w.once.id || made == 0 {
 		return nil, nil
 	}
 	answer, err := writeAnswer(r)

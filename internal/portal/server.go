@@ -274,6 +274,12 @@ func (s *Server) routes() []route {
 			handler: s.chartEvents,
 		},
 		endpoint(s, route{
+			method: "GET", path: chart + "/values-secrets", id: "listValuesSecrets", who: chartAdmin, status: http.StatusOK,
+			summary: "Lists the values Secrets of an addon that secretRefs may name, by name, keys and time; never what is in them.",
+			detail: "The operator tells them when it plans the addon. Secrets that were kept when an addon was removed are listed once there is " +
+				"an addon of that name again, which may stay suspended.",
+		}, s.valuesSecrets),
+		endpoint(s, route{
 			method: "GET", path: apitype.PathAddons, id: "listAddons", who: admin, status: http.StatusOK,
 			summary: "Lists all addons, from charts and from addresses.",
 		}, s.addons),
