@@ -20,7 +20,7 @@ import (
 // testIssuer is an OpenID issuer for tests: a discovery document, keys, and tokens with whatever claims a test
 // wants, signed for real.
 type testIssuer struct {
-	t   *testing.T
+	t   testing.TB
 	url string
 
 	mu       sync.Mutex
@@ -32,7 +32,7 @@ type testIssuer struct {
 	readings map[string]int // of each document
 }
 
-func newTestIssuer(t *testing.T) *testIssuer {
+func newTestIssuer(t testing.TB) *testIssuer {
 	t.Helper()
 	i := &testIssuer{t: t, readings: map[string]int{}}
 	i.rotate()
@@ -127,7 +127,7 @@ func (i *testIssuer) token(changes map[string]any) string {
 	return sign(i.t, jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: key, KeyID: id}}, claims)
 }
 
-func sign(t *testing.T, key jose.SigningKey, claims map[string]any) string {
+func sign(t testing.TB, key jose.SigningKey, claims map[string]any) string {
 	t.Helper()
 	signer, err := jose.NewSigner(key, (&jose.SignerOptions{}).WithType("JWT"))
 	if err != nil {

@@ -206,6 +206,7 @@ func TestWhatACallerSaysOfItselfIsNotPassedOn(t *testing.T) {
 		"X-Forwarded-For", "6.6.6.6", "X-Forwarded-Host", "evil", "X-Forwarded-Proto", "gopher", "X-Forwarded-User", "root", "Forwarded", "for=6.6.6.6",
 		"X-Real-IP", "6.6.6.6", "X-Original-URL", "/admin", "X-Rewrite-URL", "/admin", "Via", "1.1 evil", "X_Forwarded_For", "6.6.6.6", "Remote-User", "root",
 		"X-Auth-Request-User", "root", "X-HTTP-Method-Override", "DELETE", "X-Zaentrum-Caller", "root", "Proxy", "http://evil",
+		"X-Accel-Mapping", "/=/etc/", "X-Sendfile-Type", "X-Accel-Redirect", "Http2-Settings", "x",
 		"Connection", "X-Hop, Authorization, X-Forwarded-Prefix", "X-Hop", "1", "Keep-Alive", "9", "Proxy-Authorization", "Basic x", "Te", "trailers",
 		"Cookie", "session="+canary+"; zae.example.own=1; zae.other.own="+canary+"; zae.example.=x; own=2", "X-Kept", "1",
 	))
@@ -213,6 +214,7 @@ func TestWhatACallerSaysOfItselfIsNotPassedOn(t *testing.T) {
 	for _, name := range []string{
 		"Forwarded", "X-Forwarded-User", "X-Real-Ip", "X-Original-Url", "X-Rewrite-Url", "Via", "X_forwarded_for", "Remote-User", "X-Auth-Request-User",
 		"X-Http-Method-Override", "X-Zaentrum-Caller", "Proxy", "X-Hop", "Keep-Alive", "Proxy-Authorization", "Connection", "Te",
+		"X-Accel-Mapping", "X-Sendfile-Type", "Http2-Settings",
 	} {
 		if v := got.Header.Values(name); len(v) > 0 {
 			t.Errorf("%s: %v", name, v)
@@ -244,6 +246,8 @@ func TestAnAnswerActsOnTheAppAlone(t *testing.T) {
 			{"Cross-Origin-Resource-Policy", "cross-origin"}, {"X-Content-Type-Options", "x"}, {"X-Frame-Options", "ALLOWALL"}, {"Referrer-Policy", "unsafe-url"},
 			{"Content-Security-Policy", "script-src https://evil"}, {"WWW-Authenticate", `Basic realm="portal"`}, {"WWW-Authenticate", "Bearer"},
 			{"Cache-Control", "public, max-age=60"}, {"X-Own", "1"}, {"Keep-Alive", "x"}, {"Connection", "X-Hop"}, {"X-Hop", "1"}, {"Etag", `"1"`},
+			{"X-Accel-Redirect", "/internal/secrets"}, {"X-Accel-Buffering", "yes"}, {"X-Sendfile", "/etc/passwd"}, {"X-Lighttpd-Send-File", "/etc/passwd"},
+			{"Surrogate-Control", "max-age=1000"}, {"Permissions-Policy", "camera=*"}, {"Cross-Origin-Opener-Policy", "unsafe-none"},
 		} {
 			w.Header().Add(pair[0], pair[1])
 		}
@@ -272,13 +276,14 @@ func TestAnAnswerActsOnTheAppAlone(t *testing.T) {
 		}
 		for _, name := range []string{
 			"Clear-Site-Data", "Service-Worker-Allowed", "Alt-Svc", "Access-Control-Allow-Origin", "Access-Control-Allow-Credentials",
-			"Refresh", "Nel", "Keep-Alive", "X-Hop",
+			"Refresh", "Nel", "Keep-Alive", "X-Hop", "X-Accel-Redirect", "X-Accel-Buffering", "X-Sendfile", "X-Lighttpd-Send-File", "Surrogate-Control",
 		} {
 			if v := h.Values(name); len(v) > 0 {
 				t.Errorf("%s %s: %v", base, name, v)
 			}
 		}
 		for name, value := range map[string]string{
+			"Strict-Transport-Security": "max-age=31536000", "Permissions-Policy": "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), serial=(), usb=()",
 			"Cross-Origin-Resource-Policy": "same-origin", "X-Content-Type-Options": "nosniff", "Www-Authenticate": "Bearer", "X-Own": "1", "Etag": `"1"`,
 			"Content-Type": "application/octet-stream",
 		} {
@@ -865,5 +870,59 @@ func TestTheLogHasNothingOfAProxiedCallButItsRouteAndApp(t *testing.T) {
 		if !strings.Contains(metrics, want) {
 			t.Errorf("no %s in\n%s", want, metrics)
 		}
+	}
+}
+
+// BenchmarkProxy is a call of 1 KiB through the proxy, with a bearer that is verified each time; the app's own time is in it.
+func BenchmarkProxy(b *testing.B) {
+	answer := strings.Repeat("x", 1<<10)
+	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) }))
+	defer app.Close()
+	issuer := newTestIssuer(b)
+	store, err := registry.Open(b.Context(), registry.InMemory)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = store.Close() }()
+	if err := store.Register(b.Context(), registry.Registration{
+		Source: registry.SourceAddress, Manifest: &capability.Manifest{Service: "example"}, Place: capability.Place{ProxyURL: "http://example", Workload: "example"},
+	}); err != nil {
+		b.Fatal(err)
+	}
+	server, err := portal.New(portal.Options{
+		Registry: store, Auth: portal.Auth{Issuer: issuer.url}, Resolve: map[string]string{"example": strings.TrimPrefix(app.URL, "http://")},
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer server.Close()
+	front := httptest.NewUnstartedServer(nil)
+	front.Config = server.HTTPServer("")
+	front.Start()
+	defer front.Close()
+	token := issuer.token(nil)
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}}
+	defer client.CloseIdleConnections()
+	for name, to := range map[string]string{"direct": app.URL + "/x", "proxied": front.URL + apiBase + "/x", "console": front.URL + consoleBase + "/x"} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				r, err := http.NewRequestWithContext(b.Context(), "GET", to, nil)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if name == "proxied" {
+					r.Header.Set("Authorization", "Bearer "+token)
+				}
+				response, err := client.Do(r)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if n, err := io.Copy(io.Discard, response.Body); err != nil || n != int64(len(answer)) || response.StatusCode != 200 {
+					b.Fatal(n, err, response.Status)
+				}
+				_ = response.Body.Close()
+			}
+		})
 	}
 }

@@ -29,13 +29,14 @@ func hostileRequestHeader(name string) bool {
 	for _, prefix := range []string{
 		"x-forwarded-", "x-real-", "x-original-", "x-rewrite-", "x-remote-", "x-auth-request-", "x-webauth-", "x-envoy-", "x-client-",
 		"x-cluster-client-", "x-ssl-", "x-zaentrum-", "remote-", "cf-connecting-", "true-client-", "x-http-method",
+		"x-accel-", "x-sendfile-",
 	} {
 		if strings.HasPrefix(lower, prefix) {
 			return true
 		}
 	}
 	switch lower {
-	case "forwarded", "via", "x-host", "x-user", "x-method-override", "proxy", "proxy-authorization", "te":
+	case "forwarded", "via", "x-host", "x-user", "x-method-override", "proxy", "proxy-authorization", "te", "http2-settings":
 		return true
 	}
 	// Behind CGI and its kind an underscore is a dash.
@@ -51,6 +52,20 @@ var droppedAnswerHeaders = []string{
 	// Ours, for every answer.
 	"Cross-Origin-Embedder-Policy", "Cross-Origin-Opener-Policy", "Cross-Origin-Resource-Policy", "Referrer-Policy",
 	"X-Content-Type-Options", "X-Frame-Options", "X-Permitted-Cross-Domain-Policies", "X-Xss-Protection", "Traceparent", "Traceresponse",
+}
+
+// droppedAnswerHeader tells whether a header of an answer is not passed on: it acts on more than the app, or tells the
+// servers between portal-api and the caller what to do, such as to send a file of theirs instead.
+func droppedAnswerHeader(name string) bool {
+	if slices.Contains(droppedAnswerHeaders, name) {
+		return true
+	}
+	for _, prefix := range []string{"Access-Control-", "X-Accel-", "X-Sendfile", "X-Lighttpd-", "X-Reproxy-", "Surrogate-"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
 }
 
 // rewriteHeaders makes the headers of a call to an app: the caller's, without what is not the app's business.
@@ -111,7 +126,7 @@ func (p *passage) answerHeaders(res *http.Response) error {
 	p.rewriteCookies(res)
 	policies := h.Values("Content-Security-Policy")
 	for name := range h {
-		if slices.Contains(droppedAnswerHeaders, name) || strings.HasPrefix(name, "Access-Control-") {
+		if droppedAnswerHeader(name) {
 			delete(h, name)
 		}
 	}
