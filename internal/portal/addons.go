@@ -7,8 +7,6 @@ import (
 	"errors"
 	"slices"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"zaentrum.io/zae/api/v1alpha1"
 	"zaentrum.io/zae/internal/apitype"
 	"zaentrum.io/zae/internal/registry"
@@ -22,18 +20,17 @@ func (s *Server) addons(c *call, _ none) (apitype.Addons, error) {
 	if err != nil {
 		return out, err
 	}
-	var inCluster v1alpha1.ZaentrumAddonList
+	var inCluster []*v1alpha1.ZaentrumAddon
 	if note == "" {
-		if err := s.o.Client.List(c.mayWait, &inCluster, client.InNamespace(s.o.Namespace)); err != nil {
-			return out, s.refusal(c.mayWait, err, "list chart addons")
+		if inCluster, err = s.list(c.mayWait); err != nil {
+			return out, err
 		}
 	}
 	registered, failures, err := s.registered(c.mayWait)
 	if err != nil {
 		return out, err
 	}
-	for i := range inCluster.Items {
-		a := &inCluster.Items[i]
+	for _, a := range inCluster {
 		known, ok := registered[a.Name]
 		one := apitype.Addon{
 			Name: a.Name,

@@ -189,6 +189,7 @@ func (s *Server) deleteResource(ctx context.Context, audit *audited, name string
 			&client.DeleteOptions{PropagationPolicy: ptr.To(metav1.DeletePropagationBackground)})
 		switch {
 		case err == nil:
+			s.own.note(r.object, true)
 			return true, nil
 		case apierrors.IsConflict(err), apierrors.IsNotFound(err) && !kindMissing(err):
 			continue

@@ -51,6 +51,8 @@ func (s *Server) Run(ctx context.Context) error {
 	defer group.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // nothing goes on when registration has ended for another reason
+	s.watched.Store(watched)
+	defer s.watched.Store(nil)
 	group.Go(func() { s.streams.run(ctx, watched) })
 	group.Go(func() { watched.RunWithContext(ctx) })
 	return s.register(ctx, watched)

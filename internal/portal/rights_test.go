@@ -197,6 +197,7 @@ func TestEveryShippedRightIsUsed(t *testing.T) {
 		used[rightFor(r)] = true
 		return nil
 	})
+	b.do("GET", apitype.PathAddons, nil) // before anything is watched
 	stop := b.run()
 	var out apitype.WriteAnswer
 	create := `{"chart":"` + exampleRef + `:1.2.0","secretValues":{"database.url":"` + canary + `"}}`

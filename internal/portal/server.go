@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -104,6 +105,8 @@ type Server struct {
 	metrics   *telemetry.Portal
 	fetch     *fetcher
 	streams   *streams
+	watched   atomic.Pointer[addonWatch] // nil while Run does not run
+	own       own
 	documents documents
 	rates     *rates
 	proxy     *proxy

@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,6 +22,8 @@ import (
 type addonWatch struct {
 	cache.SharedIndexInformer
 	s *Server
+	// connected tells that the last attempt to watch got through.
+	connected atomic.Bool
 
 	mu     sync.Mutex
 	silent bool // the watch fails, and that has been said
@@ -34,14 +38,31 @@ func newAddonWatch(s *Server) (*addonWatch, error) {
 			return list, c.List(ctx, list, namespace, &client.ListOptions{Raw: &o})
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return c.Watch(ctx, &v1alpha1.ZaentrumAddonList{}, namespace, &client.ListOptions{Raw: &o})
+			events, err := c.Watch(ctx, &v1alpha1.ZaentrumAddonList{}, namespace, &client.ListOptions{Raw: &o})
+			w.connected.Store(err == nil)
+			return events, err
 		},
 	}, &v1alpha1.ZaentrumAddon{}, 0, cache.Indexers{})
 	if err := w.SetWatchErrorHandlerWithContext(w.failed); err != nil {
 		return nil, fmt.Errorf("watch addons: %w", err)
 	}
+	if err := w.SetTransform(slim); err != nil {
+		return nil, fmt.Errorf("watch addons: %w", err)
+	}
 	return w, nil
 }
+
+// slim leaves out of an addon what nobody reads, on its way into memory.
+func slim(object any) (any, error) {
+	if a, ok := object.(*v1alpha1.ZaentrumAddon); ok {
+		a.ManagedFields = nil
+		delete(a.Annotations, corev1.LastAppliedConfigAnnotation)
+	}
+	return object, nil
+}
+
+// current tells whether what is known is what the API server has, but for a moment.
+func (w *addonWatch) current() bool { return w.HasSynced() && w.connected.Load() }
 
 // get is an addon's resource as it was last seen; nil when there is none.
 func (w *addonWatch) get(name string) (*v1alpha1.ZaentrumAddon, error) {

@@ -373,13 +373,21 @@ func (s *Server) send(ctx context.Context, r *resource, dry ...dryRun) error {
 		for _, d := range dry {
 			options = append(options, d)
 		}
-		return s.o.Client.Create(ctx, r.object, options...)
+		return s.noted(r, dry, s.o.Client.Create(ctx, r.object, options...))
 	}
 	options := []client.UpdateOption{fieldManager}
 	for _, d := range dry {
 		options = append(options, d)
 	}
-	return s.o.Client.Update(ctx, r.object, options...)
+	return s.noted(r, dry, s.o.Client.Update(ctx, r.object, options...))
+}
+
+// noted remembers a write that was done, and answers with its error.
+func (s *Server) noted(r *resource, dry []dryRun, err error) error {
+	if err == nil && len(dry) == 0 {
+		s.own.note(r.object, false)
+	}
+	return err
 }
 
 // dryRun is client.DryRunAll, or nothing.
