@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/Masterminds/semver/v3"
@@ -56,9 +57,37 @@ func (l *linter) raised(before v1alpha1.PlanChart) {
 	l.f.add(one, static)
 }
 
-// objectsBefore compares what both versions render with what must be given.
+// maxCompared is in how many sets of values two versions are compared at most.
+const maxCompared = 25
+
+// objectsBefore compares what both versions render: with what must be given, and with what else the version before lets
+// be given, as far as this one takes it too.
 func (l *linter) objectsBefore(ctx context.Context, base *worker.Result, platform map[string]any) error {
-	g := l.before.give(row{picks: make([]int, len(l.before.params))})
+	rows, _ := l.before.rows(maxCompared)
+	for i, r := range rows {
+		if i > 0 && (l.o.MaxRenders <= extraRenders || l.spare() < 2+probesOfOne || l.over >= maxOverruns) {
+			break
+		}
+		if err := l.compare(ctx, r, i, base, platform); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compare compares what both versions render with one set of values of the version before.
+func (l *linter) compare(ctx context.Context, r row, number int, base *worker.Result, platform map[string]any) error {
+	same := row{picks: make([]int, len(l.space.params)), narrows: true, rendered: true}
+	for i, pick := range r.picks {
+		if pick > 0 {
+			same.also = append(same.also, l.before.params[i].choices[pick])
+		}
+	}
+	now := l.space.give(same)
+	if number > 0 && len(l.space.problems(now)) > 0 {
+		return nil
+	}
+	g := l.before.give(r)
 	result, err := l.o.Worker.Render(ctx, l.o.Against, g.job(l.name(), platform))
 	l.out.Renders++
 	var over *worker.Overrun
@@ -69,11 +98,22 @@ func (l *linter) objectsBefore(ctx context.Context, base *worker.Result, platfor
 		return fault.New(fault.Overrun, "rendering the version before was stopped: %s", over.What)
 	case err != nil:
 		return err
+	case len(result.ValuesErrors) > 0 && number > 0:
+		return nil
 	case len(result.ValuesErrors) > 0:
 		l.f.add(Finding{Rule: "not-rendered", File: chartFile, Message: "the version before cannot be rendered with values that were made up, so objects are not compared"}, static)
 		return nil
 	}
-	l.objectsAgainst(result.Objects, base.Objects)
+	if number > 0 {
+		var problems []string
+		if base, problems, err = l.try(ctx, now, platform, false); err != nil || len(problems) > 0 {
+			return err
+		}
+		l.rows = append(l.rows, same)
+		l.narrowed++
+		number = len(l.rows) - 1
+	}
+	l.objectsAgainst(result.Objects, base.Objects, number)
 	return nil
 }
 
@@ -86,7 +126,7 @@ func (l *linter) inputsAgainst(s *subject, before *inputs.Schema) {
 	}
 	for _, in := range s.schema.Inputs() {
 		was, there := before.Input(in.Path)
-		if !in.Required || in.Generate != "" || there && was.Required || in.Unaddressable {
+		if !must(in) || in.Generate != "" || there && must(was) || in.Unaddressable || !in.Required && !hasGroup(before, in.Path) {
 			continue
 		}
 		if v, ok := values.Get(s.chart.Defaults, strings.Split(in.Path, ".")); ok && v != nil && v != "" {
@@ -99,6 +139,15 @@ func (l *linter) inputsAgainst(s *subject, before *inputs.Schema) {
 		}
 		s.add(one, s.placeOf(in))
 	}
+}
+
+// must tells whether an input has to be given, if only in a group that is there.
+func must(in inputs.Input) bool { return in.Required || in.RequiredInGroup && !in.Conditional }
+
+// hasGroup tells whether there is an input in the group of one.
+func hasGroup(schema *inputs.Schema, path string) bool {
+	group := path[:strings.LastIndexByte(path, '.')+1]
+	return group != "" && slices.ContainsFunc(schema.Inputs(), func(in inputs.Input) bool { return strings.HasPrefix(in.Path, group) })
 }
 
 // schemaOrChart is the file that declares inputs, or should.
@@ -119,30 +168,30 @@ var fixed = map[string][]string{
 // assumed is what a field is when it is left out.
 var assumed = map[string]any{"type": "Opaque", "spec.volumeMode": "Filesystem"}
 
-func (l *linter) objectsAgainst(before, after manifest.Set) {
+func (l *linter) objectsAgainst(before, after manifest.Set, number int) {
 	for _, old := range before {
 		id := old.ID()
 		now, there := after.Find(id)
 		if !there {
 			if id.Kind == "PersistentVolumeClaim" {
-				l.f.add(Finding{Rule: "claim-deleted", Object: id.String(), Message: "the claim of the version before is not rendered any more"}, 0)
+				l.f.add(Finding{Rule: "claim-deleted", Object: id.String(), Message: "the claim of the version before is not rendered any more"}, number)
 			}
 			continue
 		}
 		for _, path := range fixed[id.Kind] {
 			if !sameValue(field(old, path), field(now, path)) {
-				l.finding("immutable-field", now, path, "is another one than in the version before, and cannot be changed", 0)
+				l.finding("immutable-field", now, path, "is another one than in the version before, and cannot be changed", number)
 			}
 		}
 		switch id.Kind {
 		case "Secret", "ConfigMap":
-			l.frozen(old, now)
+			l.frozen(old, now, number)
 		case "Service":
 			if (field(old, "spec.clusterIP") == "None") != (field(now, "spec.clusterIP") == "None") {
-				l.finding("immutable-field", now, "spec.clusterIP", "is another one than in the version before, and cannot be changed", 0)
+				l.finding("immutable-field", now, "spec.clusterIP", "is another one than in the version before, and cannot be changed", number)
 			}
 		case "PersistentVolumeClaim":
-			l.shrunk(old, now)
+			l.shrunk(old, now, number)
 		}
 	}
 }
@@ -156,27 +205,27 @@ func field(o manifest.Object, path string) any {
 }
 
 // frozen tells of an immutable Secret or ConfigMap that changes.
-func (l *linter) frozen(old, now manifest.Object) {
+func (l *linter) frozen(old, now manifest.Object, number int) {
 	if old.Tree["immutable"] != true {
 		return
 	}
 	if now.Tree["immutable"] != true {
-		l.finding("immutable-field", now, "immutable", "cannot be taken back", 0)
+		l.finding("immutable-field", now, "immutable", "cannot be taken back", number)
 	}
 	for _, part := range []string{"data", "stringData", "binaryData"} {
 		if !sameValue(old.Tree[part], now.Tree[part]) {
-			l.finding("immutable-field", now, part, "is another one than in the version before, which is immutable", 0)
+			l.finding("immutable-field", now, part, "is another one than in the version before, which is immutable", number)
 		}
 	}
 }
 
 // shrunk tells of a claim that is smaller than before.
-func (l *linter) shrunk(old, now manifest.Object) {
+func (l *linter) shrunk(old, now manifest.Object, number int) {
 	const path = "spec.resources.requests.storage"
 	was, err1 := quantity(field(old, path))
 	is, err2 := quantity(field(now, path))
 	if err1 == nil && err2 == nil && is.Cmp(was) < 0 {
-		l.finding("immutable-field", now, path, "is smaller than in the version before; a claim never shrinks", 0)
+		l.finding("immutable-field", now, path, "is smaller than in the version before; a claim never shrinks", number)
 	}
 }
 

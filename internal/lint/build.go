@@ -22,6 +22,59 @@ type builder struct {
 	// item is the number of the item of a list that is made: what tells it apart has to differ from the first one's.
 	item int
 	work int
+	// listed gathers what else may be made inside of lists and maps; nil for nobody.
+	listed *[]variant
+	// variant is made instead; once only in the first item.
+	variant *variant
+	once    bool
+}
+
+// variant is another value of what a list or map holds, or that an optional part of it is left out.
+type variant struct {
+	path  string // with [] for any item and * for any key
+	value any
+	out   bool
+}
+
+func (v variant) label() string {
+	if !v.out {
+		return v.path + "=" + label(v.value)
+	}
+	i := strings.LastIndexByte(v.path, '.')
+	return v.path[:i] + " without " + v.path[i+1:]
+}
+
+// anyItem is a path for any item of lists, and any key that was made up.
+func anyItem(at string) string {
+	return madeKey.ReplaceAllString(itemNumber.ReplaceAllString(at, "[]"), ".*")
+}
+
+var (
+	itemNumber = regexp.MustCompile(`\[[0-9]+\]`)
+	madeKey    = regexp.MustCompile(`\.zae[0-9]+\b`)
+)
+
+// maxVariants bounds what is tried of one input.
+const maxVariants = 16
+
+// notes takes down other values than the one that is made.
+func (b *builder) notes(at string, all ...variant) {
+	if b.listed == nil {
+		return
+	}
+	for _, v := range all {
+		v.path = anyItem(at)
+		if len(*b.listed) < maxVariants && !slices.ContainsFunc(*b.listed, func(have variant) bool {
+			return have.path == v.path && have.out == v.out && sameValue(have.value, v.value)
+		}) {
+			*b.listed = append(*b.listed, v)
+		}
+	}
+}
+
+// varies tells whether another value is made here.
+func (b *builder) varies(at string, out bool) bool {
+	return b.variant != nil && b.variant.out == out && b.variant.path == anyItem(at) && !(b.once && b.item > 0)
 }
 
 const (
@@ -160,16 +213,14 @@ func (b *builder) value(nodes []*jsonNode, kind, at string, depth int) (any, boo
 	if b.work++; b.work > maxBuildWork || depth > maxBuildDepth {
 		return nil, false
 	}
+	if b.varies(at, false) {
+		return b.variant.value, true
+	}
 	if n := keyword(nodes, "const"); n != nil {
 		return n.value(), true
 	}
 	if n := keyword(nodes, "enum"); n != nil && len(n.items) > 0 {
-		for _, item := range n.items {
-			if v := item.value(); v != nil {
-				return v, true
-			}
-		}
-		return nil, true
+		return b.member(n, at), true
 	}
 	if kind == "" {
 		if all := types(nodes); len(all) > 0 {
@@ -182,12 +233,29 @@ func (b *builder) value(nodes []*jsonNode, kind, at string, depth int) (any, boo
 	case "array":
 		return b.array(nodes, at, depth)
 	case "boolean":
+		b.notes(at, variant{value: false})
 		return true, true
 	case "integer", "number":
 		return b.number(nodes, kind, at)
 	default:
 		return b.string(nodes, at)
 	}
+}
+
+// member is the first of an enum that is not null.
+func (b *builder) member(enum *jsonNode, at string) any {
+	var out any
+	for _, item := range enum.items {
+		v := item.value()
+		switch {
+		case v == nil:
+		case out == nil:
+			out = v
+		default:
+			b.notes(at, variant{value: v})
+		}
+	}
+	return out
 }
 
 func (b *builder) string(nodes []*jsonNode, at string) (any, bool) {
@@ -239,6 +307,8 @@ func within64(v any, in inputs.Input) bool {
 func (b *builder) described(nodes []*jsonNode, depth int) bool {
 	kinds := types(nodes)
 	switch {
+	case keyword(nodes, "enum") != nil || keyword(nodes, "const") != nil:
+		return true
 	case depth > maxBuildDepth || len(kinds) == 0:
 		return false
 	case kinds[0] == "array":
@@ -291,8 +361,11 @@ func (b *builder) object(nodes []*jsonNode, at string, depth int) (any, bool) {
 	for _, name := range b.names(nodes, required) {
 		sub := b.apply(propertyNodes(nodes, name)...)
 		must := slices.Contains(required, name)
-		if !must && (!b.full || depth >= fullDepth) {
+		if !must && (!b.full || depth >= fullDepth || b.varies(at+"."+name, true)) {
 			continue
+		}
+		if !must {
+			b.notes(at+"."+name, variant{out: true})
 		}
 		v, ok := b.value(sub, "", at+"."+name, depth+1)
 		if !ok && must {

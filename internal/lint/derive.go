@@ -4,6 +4,9 @@ import (
 	"context"
 	"hash/fnv"
 	"io"
+	"maps"
+	"slices"
+	"strings"
 
 	"zaentrum.io/zae/internal/manifest"
 	"zaentrum.io/zae/internal/worker"
@@ -29,11 +32,12 @@ func (l *linter) otherwise(ctx context.Context, result *worker.Result, g given, 
 	} else if l.narrows != "secret-derived" && l.narrows != "secret-leak" {
 		return nil
 	}
-	other, err := l.one(ctx, l.src.Archive, l.otherSecrets(g), platform, number)
+	changed := l.otherSecrets(g)
+	other, err := l.one(ctx, l.src.Archive, changed, platform, number)
 	if err != nil || other == nil {
 		return err
 	}
-	l.derived(result.Objects, other.Objects, number)
+	l.derived(result.Objects, other.Objects, g.secrets, changed.secrets, number)
 	return nil
 }
 
@@ -59,30 +63,67 @@ func (l *linter) news(set manifest.Set) bool {
 // spare is how many renders there are left besides the sets of values that are still to come.
 func (l *linter) spare() int { return l.o.MaxRenders - l.out.Renders - l.coming }
 
-// derived looks for fields that are others with other secrets.
-func (l *linter) derived(a, b manifest.Set, number int) {
+// derived looks for fields that are others with other secrets: those that hold one, and those that are made of one.
+func (l *linter) derived(a, b manifest.Set, before, after map[string]string, number int) {
 	told := map[string]bool{}
 	for _, f := range l.f.list {
 		if f.Rule == "secret-leak" || f.Rule == "not-deterministic" {
-			told[f.Object] = true // whatever else changes there comes from it
+			told[f.Object+"\x00"+f.Path] = true // whatever changes there comes from it
 		}
 	}
-	for _, o := range a {
-		other, ok := b.Find(o.ID())
-		if !ok || told[o.ID().String()] {
+	theirs := counterparts(a, b)
+	for i, o := range a {
+		if theirs[i] == nil || told[o.ID().String()+"\x00"] {
 			continue
 		}
-		theirs := map[string]string{}
-		for _, leaf := range leaves(other) {
+		fields := map[string]string{}
+		for _, leaf := range leaves(*theirs[i]) {
 			if !leaf.key {
-				theirs[leaf.path] = leaf.text
+				fields[leaf.path] = leaf.text
 			}
 		}
 		for _, leaf := range leaves(o) {
-			if text, there := theirs[leaf.path]; there && text != leaf.text && !leaf.key && !leaf.data && !leaf.checksum {
-				l.finding("secret-derived", o, leaf.path, "changes with a secret input", number)
-				break
+			text, there := fields[leaf.path]
+			if !there || text == leaf.text || leaf.key || leaf.data || leaf.checksum || told[clean(o.ID().String())+"\x00"+clean(leaf.path)] {
+				continue
 			}
+			if path := holds(leaf.text, text, before, after); path != "" {
+				l.finding("secret-leak", o, leaf.path, path+" is seen outside of a Secret's data", number)
+				continue
+			}
+			l.finding("secret-derived", o, leaf.path, "changes with a secret input", number)
 		}
 	}
+}
+
+// holds is the secret that is in a text as it is, however short: with another one there is the other in its place.
+func holds(text, other string, before, after map[string]string) string {
+	for _, path := range slices.Sorted(maps.Keys(before)) {
+		was, is := before[path], after[path]
+		if was != "" && was != is && strings.Contains(text, was) && strings.ReplaceAll(text, was, is) == other {
+			return path
+		}
+	}
+	return ""
+}
+
+// counterparts are the objects of b that those of a are there, nil for none: of the same name, or, of another, the next
+// of its kind that its template renders.
+func counterparts(a, b manifest.Set) []*manifest.Object {
+	out := make([]*manifest.Object, len(a))
+	left := map[string][]*manifest.Object{}
+	spot := func(o manifest.Object) string { return o.Source + "\x00" + o.ID().Kind }
+	for _, o := range b {
+		if _, same := a.Find(o.ID()); !same {
+			left[spot(o)] = append(left[spot(o)], &o)
+		}
+	}
+	for i, o := range a {
+		if other, ok := b.Find(o.ID()); ok {
+			out[i] = &other
+		} else if rest := left[spot(o)]; len(rest) > 0 {
+			out[i], left[spot(o)] = rest[0], rest[1:]
+		}
+	}
+	return out
 }

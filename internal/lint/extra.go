@@ -43,7 +43,7 @@ func (l *linter) extra(ctx context.Context, base *worker.Result, g given, platfo
 // otherSecrets are the same values with other secrets, of another length where the schema lets them.
 func (l *linter) otherSecrets(g given) given {
 	m := l.space.made
-	m.salt, m.long = "second", true
+	m.salt, m.long, m.variant = "second", true, 1
 	out := given{spec: g.spec, generated: map[string]string{}, secrets: map[string]string{}}
 	others := map[string]string{} // by what they were
 	for path, text := range g.secrets {
@@ -101,6 +101,8 @@ var (
 	brokerText  = regexp.MustCompile(`(^|[\s,/"'=])kafka(?:-[a-z0-9-]+)?(?:\.[a-z0-9.-]+)?:90[0-9]{2}\b`)
 	hostText    = regexp.MustCompile(`\b(?:[a-z0-9-]+\.)*zaentrum\.localhost\b|\bmedia\.example\.org\b`)
 	serviceText = regexp.MustCompile(`\b[a-z0-9-]+\.zaentrum(?:\.svc(?:\.cluster\.local)?)?(?:[:/]|$)`)
+	// clusterText is the address of a Service in any namespace.
+	clusterText = regexp.MustCompile(`\b([a-z0-9-]+)\.([a-z0-9-]+)\.svc(?:\.cluster\.local)?\b`)
 )
 
 // portable looks for facts of a default platform in what is rendered for another one.
@@ -127,11 +129,24 @@ func (l *linter) portable(set manifest.Set) {
 				l.platformFact(o, leaf.path, "an address of brokers is written into the chart: take .Values.zaentrum.events.brokers")
 			case serviceText.MatchString(leaf.text):
 				l.platformFact(o, leaf.path, "an address in the namespace zaentrum is written into the chart: take .Values.zaentrum.namespace, or the Service's name alone")
+			case inNamespace(leaf.text) != "":
+				l.platformFact(o, leaf.path, "an address in the namespace "+inNamespace(leaf.text)+" is written into the chart: take .Values.zaentrum.namespace, or the Service's name alone; let an admin give what is in another namespace")
 			case strings.HasPrefix(leaf.text, "stube."):
 				l.platformFact(o, leaf.path, "the prefix of topics is written into the chart: take .Values.zaentrum.events.topicPrefix")
 			}
 		}
 	}
+}
+
+// inNamespace is a namespace that an address in a text names, if it is another one than the platform's, and not that of
+// the cluster's own API.
+func inNamespace(text string) string {
+	for _, m := range clusterText.FindAllStringSubmatch(text, -1) {
+		if m[2] != "zs-other" && m[1]+"."+m[2] != "kubernetes.default" && !madeUp.MatchString(m[2]) {
+			return m[2]
+		}
+	}
+	return ""
 }
 
 func (l *linter) platformFact(o manifest.Object, path, message string) {

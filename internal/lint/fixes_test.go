@@ -182,6 +182,10 @@ func fixes() map[string][]step {
 				"properties": {"password": {"type": "string", "writeOnly": true, "x-zaentrum-generate": "random-base64-32"}}}`},
 			{secret, "randAlphaNum 24", ".Values.password"},
 		}},
+		"generator-refused": {
+			one(schema, `, "pattern": "^[A-F0-9]{64}$"`, ""),
+			one(schema, `"^[A-Za-z0-9=]+$"`, `"^[A-Za-z0-9+/=]+$"`),
+		},
 		"refused-default": {one(given, "size: 9", "size: 4")},
 		"refused-file": {
 			one("ci/broken-values.yaml", "worker: [", "worker: {level: low, token: something}"),

@@ -2,6 +2,8 @@ package lint_test
 
 import (
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -150,5 +152,165 @@ func TestRefusedDefaultsAreTold(t *testing.T) {
 	must := map[string]string{"values.schema.json": schemaOf(`"q": {"type": "string", "minLength": 1}`, `, "required": ["q"]`), "values.yaml": "q: \"\"\n"}
 	if found, _ := scan(t, pool, must, lint.Options{}); strings.Contains(found, "default-refused") {
 		t.Errorf("what must be given is told:\n%s", found)
+	}
+}
+
+// data is a ConfigMap with lines of data.
+func data(name string, lines ...string) string {
+	return "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: " + name + "\ndata:\n  " + strings.Join(lines, "\n  ") + "\n"
+}
+
+// deployment is one with some lines in its container's spec, and in its own.
+func deployment(spec string, container ...string) string {
+	return "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: more\nspec:\n" + spec +
+		"  selector:\n    matchLabels: {app: more}\n  template:\n    metadata:\n      labels: {app: more}\n    spec:\n      containers:\n        - name: more\n          image: ghcr.io/example/more:1\n          " +
+		strings.Join(container, "\n          ") + "\n"
+}
+
+// TestWhatAuthorsAreToldOf: of each chart exactly these findings, but for inputs that nothing reads.
+func TestWhatAuthorsAreToldOf(t *testing.T) {
+	t.Parallel()
+	pool := newPool(t)
+	const (
+		more     = "templates/more.yaml"
+		schema   = "values.schema.json"
+		given    = "values.yaml"
+		secret   = `"p": {"type": "string", "writeOnly": true, "minLength": 1}`
+		required = `, "required": ["p"]`
+		requests = "resources: {requests: {cpu: 10m, memory: 16Mi}}"
+		named    = `{"type": "object", "properties": {"kind": {"enum": ["a", "b"]}, "live": {"type": "boolean"}, "id": {"type": "string", "pattern": "^[a-z0-9]+$"}}}`
+	)
+	inner := func(files map[string]string) map[string]string {
+		files["Chart.yaml"] = tinyChart("dependencies:\n- {name: inner, version: 1.0.0}\n")
+		files["charts/inner/Chart.yaml"] = "apiVersion: v2\nname: inner\nversion: 1.0.0\n"
+		return files
+	}
+	for name, tc := range map[string]struct {
+		files map[string]string
+		want  []string
+	}{
+		"a short secret": {map[string]string{schema: schemaOf(`"p": {"type": "string", "writeOnly": true, "pattern": "^[0-9]{4}$"}`, required), more: data("pins", "pin: {{ .Values.p | quote }}")},
+			[]string{"templates/more.yaml:6:3 error secret-leak ConfigMap/pins: data.pin: p is seen outside of a Secret's data"}},
+		"a secret of six": {map[string]string{schema: schemaOf(`"p": {"type": "string", "writeOnly": true, "minLength": 1, "maxLength": 6}`, required), more: data("pins", `pin: {{ printf "pin %s" .Values.p | quote }}`)},
+			[]string{"templates/more.yaml:6:3 error secret-leak ConfigMap/pins: data.pin: p is seen outside of a Secret's data"}},
+		"fields made of a secret": {map[string]string{schema: schemaOf(secret, required), more: data("sums", "a: {{ .Values.p | sha1sum }}", "b: {{ .Values.p | b32enc }}", "c: {{ .Values.p | quote }}", "d: {{ .Values.p | sha512sum }}")},
+			[]string{
+				"templates/more.yaml:6:3 warning secret-derived ConfigMap/sums: data.a: changes with a secret input",
+				"templates/more.yaml:7:3 warning secret-derived ConfigMap/sums: data.b: changes with a secret input",
+				"templates/more.yaml:8:3 error secret-leak ConfigMap/sums: data.c: p is seen outside of a Secret's data",
+				"templates/more.yaml:9:3 warning secret-derived ConfigMap/sums: data.d: changes with a secret input",
+			}},
+		"a name made of a secret": {map[string]string{schema: schemaOf(secret, required), more: "apiVersion: v1\nkind: Secret\nmetadata:\n  name: key-{{ .Values.p | sha1sum | trunc 8 }}\nstringData:\n  a: b\n"},
+			[]string{"templates/more.yaml:4:3 warning secret-derived Secret/key-NUMBER: metadata.name: changes with a secret input"}},
+		"a bundled chart's secret default": {inner(map[string]string{
+			schema:                     schemaOf(`"inner": {"type": "object", "properties": {"auth": {"type": "object", "properties": {` + secret + `}}}}`),
+			"charts/inner/values.yaml": "auth:\n  p: changeit\n",
+		}), []string{"charts/inner/values.yaml:2:3 error secret-default inner.auth.p: a secret input has a value here"}},
+		"a bundled chart's secret default, taken out": {inner(map[string]string{
+			schema:                     schemaOf(`"inner": {"type": "object", "properties": {"auth": {"type": "object", "properties": {` + secret + `}}}}`),
+			"charts/inner/values.yaml": "auth:\n  p: changeit\n", given: "inner:\n  auth:\n    p: null\n",
+		}), nil},
+		"an array at the root":   {map[string]string{schema: `{"type": "array"}`}, []string{"values.schema.json:1:1 error schema-invalid the schema refuses any values: they are always an object"}},
+		"a schema that is false": {map[string]string{schema: `false`}, []string{"values.schema.json:1:1 error schema-invalid the schema refuses any values: they are always an object"}},
+		"an empty text":          {map[string]string{schema: schemaOf(`"mode": {"type": "string"}`), given: "mode: a\n", more: pod(`not .Values.mode`)}, []string{behindPod + ` (with mode="")`}},
+		"a zero":                 {map[string]string{schema: schemaOf(`"size": {"type": "integer"}`), given: "size: 1\n", more: pod(`not .Values.size`)}, []string{behindPod + ` (with size=0)`}},
+		"an enum in a list": {map[string]string{schema: schemaOf(`"list": {"type": "array", "items": ` + named + `}`), more: `{{ range .Values.list }}{{ if eq .kind "b" }}
+---
+{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": {{ .id | quote }}}}
+{{ end }}{{ end }}`}, []string{"templates/more.yaml:3:1 error allowed-kind Pod/…:  (with list[].kind=b)"}},
+		"a switch in a list": {map[string]string{schema: schemaOf(`"list": {"type": "array", "items": {"type": "object", "required": ["live"], "properties": {"live": {"type": "boolean"}}}}`), more: `{{ range $i, $_ := .Values.list }}{{ if not .live }}
+---
+{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "behind-{{ $i }}"}}
+{{ end }}{{ end }}`}, []string{"templates/more.yaml:3:1 error allowed-kind Pod/behind-NUMBER:  (with list[].live=false)"}},
+		"a text of a list": {map[string]string{schema: schemaOf(`"list": {"type": "array", "items": {"enum": ["a", "z"]}}`), given: "list: [a]\n", more: pod(`has "z" .Values.list`)}, []string{behindPod + " (with list[]=z)"}},
+		"a switch in a map": {map[string]string{schema: schemaOf(`"map": {"type": "object", "additionalProperties": ` + named + `}`), more: `{{ range $key, $_ := .Values.map }}{{ if not (.live | default false) }}
+---
+{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "behind-{{ $key }}"}}
+{{ end }}{{ end }}`}, []string{"templates/more.yaml:3:1 error allowed-kind Pod/behind-zae0:  (first with map.* without live; in 2 renders)"}},
+		"an optional part of a list": {map[string]string{schema: schemaOf(`"env": {"type": "array", "items": {"type": "object", "properties": {"name": {"type": "string", "pattern": "^[A-Z]+$"}, "value": {"type": "string"}}}}`), more: deployment("", requests, "env: {{ toJson .Values.env }}")},
+			[]string{"templates/more.yaml:16:11 error valid-object Deployment/more: spec.template.spec.containers[0].env[0].name (with env[] without name)"}},
+		"no requests": {map[string]string{more: deployment("", "args: [a]")}, []string{"templates/more.yaml:13:9 warning resource-requests Deployment/more: spec.template.spec.containers[0].resources"}},
+		"a headless primary without a probe": {map[string]string{"templates/tiny.yaml": strings.ReplaceAll(deployment("", requests), "more", "tiny") + "---\n" +
+			"apiVersion: v1\nkind: Service\nmetadata:\n  name: tiny\nspec:\n  clusterIP: None\n  selector: {app: tiny}\n  ports: [{port: 80}]\n"}, []string{
+			"templates/tiny.yaml:12:7 warning primary-readiness Deployment/tiny: spec.template.spec.containers",
+			"templates/tiny.yaml:22:3 warning primary-reachable Service/tiny: spec.clusterIP",
+		}},
+		"a quantity by its name": {map[string]string{schema: schemaOf(`"cpu": {"type": "string", "minLength": 1}`), given: "cpu: 10m\n", more: deployment("", "resources: {requests: {cpu: {{ .Values.cpu | quote }}}}")},
+			[]string{"templates/more.yaml:15:34 warning text-not-narrowed Deployment/more: spec.template.spec.containers[0].resources.requests.cpu: cpu: the schema takes any text, and with one, the field is refused: wrong type, must be a quantity"}},
+		"a quantity by another name": {map[string]string{schema: schemaOf(`"amount": {"type": "string", "minLength": 1}`), given: "amount: 10m\n", more: deployment("", "resources: {requests: {cpu: {{ .Values.amount | quote }}}}")},
+			[]string{"templates/more.yaml:15:34 warning text-not-narrowed Deployment/more: spec.template.spec.containers[0].resources.requests.cpu: amount: the schema takes any text, and with one, the field is refused: wrong type, must be a quantity"}},
+		"values as a map": {map[string]string{schema: schemaOf(`"g": {"type": "object", "properties": {"x": {"type": "string"}}}`), given: "g: {x: \"\"}\n", more: data("all", `a: {{ dig "g" "x" "" .Values.AsMap | quote }}`)}, nil},
+		"a name in a list": {map[string]string{schema: schemaOf(`"list": {"type": "array", "items": {"type": "object", "required": ["id"], "properties": {"id": {"type": "string"}}}}`), more: "{{ range .Values.list }}\n---\n" + data(`{{ printf "one-%s" .id | quote }}`, "a: b") + "{{ end }}"},
+			[]string{"templates/more.yaml:6:3 warning text-not-narrowed ConfigMap/one-…: metadata.name: list[0].id: the schema takes any text, and with one, the field is refused: not a valid name for a ConfigMap"}},
+		"a fraction": {map[string]string{schema: schemaOf(`"count": {"type": "number", "minimum": 0, "maximum": 5}`), given: "count: 1\n", more: deployment("  replicas: {{ .Values.count }}\n", requests)},
+			[]string{"templates/more.yaml:6:3 warning number-unbounded Deployment/more: spec.replicas: count: the schema takes a fraction, and with one, the field is refused: wrong type, must be a whole number of 32 bits"}},
+		"another namespace": {map[string]string{more: data("places", "a: foo.default.svc.cluster.local", "b: https://foo.other.svc:8080/x", "c: kubernetes.default.svc", "d: foo.{{ .Values.zaentrum.namespace }}.svc")},
+			[]string{
+				"templates/more.yaml:6:3 warning hard-coded-platform ConfigMap/places: data.a: an address in the namespace default is written into the chart",
+				"templates/more.yaml:7:3 warning hard-coded-platform ConfigMap/places: data.b: an address in the namespace other is written into the chart",
+			}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			found, _ := scan(t, pool, tc.files, lint.Options{})
+			var got []string
+			for _, line := range strings.Split(strings.TrimSpace(found), "\n") {
+				if line != "" && !strings.Contains(line, " input-unused ") {
+					got = append(got, numbersIn.ReplaceAllString(line, "-NUMBER:"))
+				}
+			}
+			slices.Sort(got)
+			slices.Sort(tc.want)
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(tc.want, "\n"))
+			}
+		})
+	}
+}
+
+var numbersIn = regexp.MustCompile(`-(?:[0-9]|[0-9a-f]{8}):`)
+
+// TestVersionsAreComparedWithWhatBothTake: what is off by default is looked at, too.
+func TestVersionsAreComparedWithWhatBothTake(t *testing.T) {
+	t.Parallel()
+	pool := newPool(t)
+	const claim = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata:\n  name: spare\nspec:\n  accessModes: [ReadWriteOnce]\n  resources: {requests: {storage: 1Gi}}\n"
+	behind := func(text string) string { return "{{ if .Values.live }}\n" + text + "{{ end }}\n" }
+	schema, values := schemaOf(`"live": {"type": "boolean"}`), "live: false\n"
+	group := func(required string) string {
+		return schemaOf(`"db": {"type": "object", "properties": {"host": {"type": "string", "minLength": 1}, "user": {"type": "string", "minLength": 1}}` + required + `}`)
+	}
+	for name, tc := range map[string]struct {
+		before, after map[string]string
+		want          string
+	}{
+		"a claim that is gone": {
+			map[string]string{"values.schema.json": schema, "values.yaml": values, "templates/more.yaml": behind(claim)},
+			map[string]string{"values.schema.json": schema, "values.yaml": values, "templates/more.yaml": behind("")},
+			"warning claim-deleted PersistentVolumeClaim/spare: the claim of the version before is not rendered any more (with live=true)",
+		},
+		"a selector": {
+			map[string]string{"values.schema.json": schema, "values.yaml": values, "templates/more.yaml": behind(deployment("", "args: [a]"))},
+			map[string]string{"values.schema.json": schema, "values.yaml": values, "templates/more.yaml": behind(strings.ReplaceAll(deployment("", "args: [a]"), "{app: more}", "{app: other}"))},
+			"error immutable-field Deployment/more: spec.selector: is another one than in the version before, and cannot be changed (with live=true)",
+		},
+		"required in a group": {
+			map[string]string{"values.schema.json": group("")},
+			map[string]string{"values.schema.json": group(`, "required": ["user"]`)},
+			"warning input-newly-required db.user: was not required before",
+		},
+		"required in a new group": {
+			map[string]string{"values.schema.json": schemaOf("")},
+			map[string]string{"values.schema.json": group(`, "required": ["user"]`)},
+			"",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			found, _ := scan(t, pool, tc.after, lint.Options{Against: withFiles(t, "tiny", tc.before)})
+			if tc.want != "" && !strings.Contains(found, tc.want+"\n") || tc.want == "" && strings.Contains(found, "input-newly-required") {
+				t.Errorf("no %q:\n%s", tc.want, found)
+			}
+		})
 	}
 }

@@ -205,7 +205,7 @@ func (l *linter) run(ctx context.Context) error {
 	}
 	s.judge()
 	calls(sources, s.reads, l.f)
-	if l.chart.SchemaError != "" {
+	if l.chart.SchemaError != "" || s.impossible() {
 		l.guard(nil, true, static, platformKeys())
 		return nil
 	}
@@ -295,6 +295,13 @@ func (l *linter) render(ctx context.Context) error {
 		if err := l.extra(ctx, base, baseGiven, platform); err != nil {
 			return err
 		}
+	}
+	if l.before != nil {
+		if err := l.objectsBefore(ctx, base, platform); err != nil {
+			return err
+		}
+	}
+	if l.o.MaxRenders > extraRenders {
 		if err := l.narrow(ctx, platform, l.spare()/2); err != nil {
 			return err
 		}
@@ -305,10 +312,7 @@ func (l *linter) render(ctx context.Context) error {
 			return err
 		}
 	}
-	if l.before == nil {
-		return nil
-	}
-	return l.objectsBefore(ctx, base, platform)
+	return nil
 }
 
 // maxRepairs bounds the values that are given in the place of such as the schema refuses.
@@ -411,7 +415,7 @@ func (l *linter) repaired(problems []string) bool {
 			continue
 		}
 		if in, known := l.space.schema.Input(path); known {
-			if v, ok := l.space.made.value(in); ok && !in.Unaddressable && in.Generate == "" {
+			if v, ok := l.space.made.value(in); ok && !in.Unaddressable {
 				l.space.repairs = append(l.space.repairs, assign{keys, v})
 			}
 			continue

@@ -21,6 +21,8 @@ type maker struct {
 	salt   string
 	word   string // what texts are made of, where it is not a sentinel
 	long   bool   // makes longer sentinels
+	// variant is which of the texts is made that a pattern takes.
+	variant int
 	// forms are the functions that templates hand texts to, by path.
 	forms map[string]string
 }
@@ -177,6 +179,39 @@ func (m maker) described(in inputs.Input) []any {
 	return out
 }
 
+// variants are values of a list or map that differ from the one that is made in full in one thing: another member of an
+// enum, a boolean the other way round, an optional part left out.
+func (m maker) variants(in inputs.Input) []choice {
+	if m.doc == nil {
+		return nil
+	}
+	path := strings.Split(in.Path, ".")
+	nodes := m.doc.properties(path)
+	var out []choice
+	for branch := range maxBranches {
+		full := &builder{doc: m.doc, made: m, full: true, branch: branch, listed: &[]variant{}}
+		applied := full.apply(nodes...)
+		kinds := slices.DeleteFunc(types(applied), func(kind string) bool { return kind != "array" && kind != "object" })
+		if len(kinds) == 0 {
+			break
+		}
+		_, _ = full.value(applied, kinds[0], in.Path, 0)
+		for _, v := range *full.listed {
+			for _, once := range []bool{false, true} { // no two items may be the same
+				one := &builder{doc: m.doc, made: m, full: true, branch: branch, variant: &v, once: once}
+				if value, ok := one.value(applied, kinds[0], in.Path, 0); ok && m.accepts(in, value) {
+					out = append(out, choice{v.label(), []assign{{path, value}}})
+					break
+				}
+			}
+		}
+		if !slices.ContainsFunc(applied, func(n *jsonNode) bool { return n.fields["oneOf"] != nil || n.fields["anyOf"] != nil }) {
+			break
+		}
+	}
+	return out[:min(len(out), maxVariants)]
+}
+
 // takesNull tells whether the schema says that an input may be null.
 func (m maker) takesNull(in inputs.Input) bool {
 	if in.Secret || m.doc == nil || !m.accepts(in, nil) {
@@ -238,7 +273,7 @@ func (m maker) texts(in inputs.Input) []string {
 	}
 	if in.Pattern != "" {
 		out = append(out, s, strings.ToLower(s), m.letters(in.Path), m.digits(in.Path), "https://"+host, "postgres://"+s+"@"+host+"/zae", host, host+":8080", "1Gi", "100m", "30s", "1")
-		if text, ok := matching(in.Pattern, 0); ok {
+		if text, ok := matching(in.Pattern, m.variant); ok {
 			out = append(out, text)
 		}
 	}

@@ -17,26 +17,77 @@ import (
 
 // guard runs the guardrails on what a render came to.
 func (l *linter) guard(set manifest.Set, notRendered bool, number int, platform map[string]any) {
-	for _, g := range guard.Check(l.facts(set, notRendered, platform)) {
+	facts := l.facts(set, notRendered, platform)
+	all := guard.Check(facts)
+	for _, g := range guard.Notices(facts) {
+		if authorNotices[g.Rule] && g.Path != "spec.selector" { // which is told as service-without-pods
+			all = append(all, g)
+		}
+	}
+	for _, g := range all {
 		switch {
+		case l.quantity(g, set, number):
+			continue // told of the input
 		case g.Rule == "service-selects-own-pods" && g.Name == l.primary():
 			continue // worse: told as service-without-pods
 		case g.Rule == "valid-object" && strings.HasPrefix(g.What, "no volume"):
 			continue // told as missing-volume, with the name
 		}
-		one := Finding{Rule: g.Rule, Severity: severityOf(g.Level), File: g.Source, Path: g.Path, Message: g.What}
-		at := l.locate(g.Source, g.Path)
-		switch {
-		case g.Kind != guard.ChartKind:
-			one.Object = g.Kind + "/" + g.Name
-		case l.text[g.Path] != "": // a file that may not be there
-			one.File = g.Path
-		default:
-			at = l.inYAML(chartFile, chartRules[g.Rule]...)
-		}
-		one.Line, one.Column = at.line, at.column
-		l.f.add(one, number)
+		l.guardrail(g, number)
 	}
+}
+
+// guardrail tells of one finding of the guardrails'.
+func (l *linter) guardrail(g guard.Finding, number int) {
+	one := Finding{Rule: g.Rule, Severity: severityOf(g.Level), File: g.Source, Path: g.Path, Message: g.What}
+	at := l.locate(g.Source, g.Path)
+	switch {
+	case g.Kind != guard.ChartKind:
+		one.Object = g.Kind + "/" + g.Name
+	case l.text[g.Path] != "": // a file that may not be there
+		one.File = g.Path
+	default:
+		at = l.inYAML(chartFile, chartRules[g.Rule]...)
+	}
+	one.Line, one.Column = at.line, at.column
+	l.f.add(one, number)
+}
+
+// authorNotices are the notices about what only the author of a chart can put right.
+var authorNotices = map[string]bool{"resource-requests": true, "primary-readiness": true, "primary-reachable": true}
+
+const quantityFix = `Add "pattern": "^[0-9]+(\\.[0-9]+)?(m|[kMGTPE]|[KMGTPE]i)?$" to the input.`
+
+// quantity tells of a made-up text where a quantity belongs: the schema takes any.
+func (l *linter) quantity(g guard.Finding, set manifest.Set, number int) bool {
+	if g.Rule != "wrong-type" || !strings.HasSuffix(g.What, "a quantity") || number < 0 && number != elsewhere {
+		return false
+	}
+	for _, o := range set {
+		if id := o.ID(); id.Kind != g.Kind || id.Name != g.Name || o.Source != g.Source {
+			continue
+		}
+		for _, leaf := range leaves(o) {
+			if leaf.path != g.Path || madeUp.FindString(leaf.text) != leaf.text || leaf.text == "" {
+				continue
+			}
+			if number == elsewhere {
+				return true // told of the platform with every default
+			}
+			for _, s := range l.slots(l.space.give(l.rows[number])) {
+				if s.text == leaf.text && !s.secret {
+					l.probed["text-not-narrowed\x00"+s.path] = true
+					one := Finding{Rule: "text-not-narrowed", File: g.Source, Object: o.ID().String(), Path: g.Path, Fix: quantityFix, render: number + 1}
+					one.Message = s.path + ": the schema takes any text, and with one, the field is refused: " + g.What
+					at := l.locate(g.Source, g.Path)
+					one.Line, one.Column = at.line, at.column
+					l.f.add(one, static)
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // facts are what the guardrails look at.

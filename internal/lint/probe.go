@@ -125,7 +125,10 @@ func (l *linter) probe(ctx context.Context, number int, platform map[string]any)
 	if err := l.probeTexts(ctx, g, number, platform); err != nil {
 		return err
 	}
-	return l.probeNumbers(ctx, g, number, platform)
+	if err := l.probeNumbers(ctx, g, number, platform); err != nil {
+		return err
+	}
+	return l.probeBlanks(ctx, l.rows[number], platform)
 }
 
 // fill is a row that gives all texts, lists and maps besides, as far as the schema takes them; false if it is the same.

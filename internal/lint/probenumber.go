@@ -2,6 +2,7 @@ package lint
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -18,8 +19,10 @@ import (
 type trial struct {
 	path  string
 	value any
-	// was is the text that is in objects without the trial; empty for a number, which is looked for itself.
+	// was is the text that is in objects without the trial; empty for a value that is looked for itself.
 	was string
+	// input is the one that has path in it, where it is not path itself.
+	input string
 }
 
 // The numbers that are tried where the schema has no bound: those beyond 32 bits, and below 0. Each input has its own.
@@ -36,20 +39,9 @@ const oddText = "An Odd Text"
 // probeNumbers gives numbers without bounds, and texts that are empty, and looks for what comes of it.
 func (l *linter) probeNumbers(ctx context.Context, g given, number int, platform map[string]any) error {
 	above, below := l.unbounded()
-	var empty, odd []trial
-	for _, s := range l.slots(g) {
-		in, ok := l.space.schema.Input(s.input)
-		if !ok || s.secret || s.path != s.input || in.Type != inputs.TypeString {
-			continue
-		}
-		if one := (trial{s.path, "", s.text}); l.space.made.accepts(in, one.value) {
-			empty = append(empty, one)
-		}
-		if one := (trial{s.path, oddText, s.text}); l.space.made.accepts(in, one.value) {
-			odd = append(odd, one)
-		}
-	}
-	if len(above)+len(below)+len(empty)+len(odd) == 0 || l.space.tired {
+	fractions := l.fractions()
+	empty, odd := l.oddTexts(g)
+	if len(above)+len(below)+len(fractions)+len(empty)+len(odd) == 0 || l.space.tired {
 		return nil
 	}
 	base, problems, err := l.try(ctx, g, platform, false)
@@ -64,14 +56,77 @@ func (l *linter) probeNumbers(ctx context.Context, g given, number int, platform
 	}{
 		{"number-unbounded", "the schema takes any large number, and with one", above},
 		{"number-unbounded", "the schema takes any number below 0, and with one", below},
-		{"text-not-narrowed", "the schema takes an empty text, and with one", empty},
+		{"number-unbounded", fractionHow, fractions},
 		{"text-not-narrowed", "the schema takes any text, and with one", odd},
+		{"text-not-narrowed", "the schema takes an empty text, and with one", empty},
 	} {
 		if err := p.try(ctx, one.rule, one.how, one.trials); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// oddTexts are the texts that are tried as empty ones, and as odd ones: those that were made up, in lists and maps too, and
+// those that are not found again, such as a quantity.
+func (l *linter) oddTexts(g given) (empty, odd []trial) {
+	found := map[string]bool{}
+	for _, s := range l.slots(g) {
+		in, ok := l.space.schema.Input(s.input)
+		if !ok || s.secret || in.Type != inputs.TypeString && in.Type != inputs.TypeJSON {
+			continue
+		}
+		found[s.path] = true
+		one := trial{path: s.path, was: s.text}
+		if s.path != s.input {
+			one.input = s.input
+		}
+		if text, ok := l.takesText(g, s, []string{""}); ok && text == "" {
+			one.value = ""
+			empty = append(empty, one)
+		}
+		if text, ok := l.takesText(g, s, []string{oddText}); ok && text == oddText {
+			one.value = oddText
+			odd = append(odd, one)
+		}
+	}
+	for i, in := range l.space.schema.Inputs() {
+		v, there := values.Get(g.spec, strings.Split(in.Path, "."))
+		if text, ok := v.(string); !there || !ok || text == "" || in.Unaddressable || in.Type != inputs.TypeString || found[in.Path] || len(odd) >= maxSlots {
+			continue
+		}
+		if one := (trial{path: in.Path, value: oddText + " " + strconv.Itoa(i)}); l.space.made.accepts(in, one.value) {
+			odd = append(odd, one)
+		}
+	}
+	return empty, odd
+}
+
+const fractionHow = "the schema takes a fraction, and with one"
+
+// fractions are the inputs that may be any number, each with one of its own that is no whole one.
+func (l *linter) fractions() []trial {
+	var out []trial
+	for i, in := range l.space.schema.Inputs() {
+		if in.Unaddressable || in.Enum != nil || in.Type != inputs.TypeNumber || len(out) >= maxSlots {
+			continue
+		}
+		for _, bound := range []json.Number{in.Minimum, in.ExclusiveMinimum, in.Maximum, "1"} {
+			least, err := bound.Float64()
+			if err != nil {
+				continue
+			}
+			by := float64(i%100+100) / 512 // which floats hold as it is
+			if bound == in.Maximum {
+				by = -by
+			}
+			if one := (trial{path: in.Path, value: least + by}); l.space.made.accepts(in, one.value) {
+				out = append(out, one)
+				break
+			}
+		}
+	}
+	return out
 }
 
 // unbounded are the inputs that may be any large number, or any below 0, each with one of its own.
@@ -100,7 +155,19 @@ func (g given) trying(trials ...trial) given {
 	out := g
 	out.spec = values.CloneTree(g.spec)
 	for _, one := range trials {
-		values.Set(out.spec, strings.Split(one.path, "."), one.value)
+		if one.input == "" {
+			values.Set(out.spec, strings.Split(one.path, "."), one.value)
+			continue
+		}
+		keys := strings.Split(one.input, ".")
+		if whole, there := values.Get(out.spec, keys); there {
+			values.Set(out.spec, keys, swapped(whole, func(text string) string {
+				if other, ok := one.value.(string); ok && text == one.was {
+					return other
+				}
+				return text
+			}))
+		}
 	}
 	return out
 }
@@ -166,6 +233,12 @@ func (p *trialProbe) together(ctx context.Context, rule, how string, trials []tr
 		p.probed[rule+"\x00"+one.path] = true
 		found := Finding{Rule: rule, File: f.Source, Object: object, Path: f.Path, render: p.number + 1}
 		found.Message = one.path + ": " + how + ", the field is refused: " + f.What
+		switch {
+		case how == fractionHow:
+			found.Severity, found.Fix = Warning, "Declare the input as an integer, or pipe it through int where it is written."
+		case rule == "text-not-narrowed" && strings.HasSuffix(f.What, "a quantity"):
+			found.Fix = quantityFix
+		}
 		at := p.locate(f.Source, f.Path)
 		found.Line, found.Column = at.line, at.column
 		p.f.add(found, static)

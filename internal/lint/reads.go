@@ -36,6 +36,10 @@ type thing struct {
 func (t thing) field(name string) thing {
 	out := thing{maybe: t.maybe}
 	for _, p := range t.places {
+		if name == "AsMap" && len(p.path) == 1 && p.path[0] == "Values" { // a method: the same values
+			out.places = append(out.places, p)
+			continue
+		}
 		if len(p.path) < maxReadDepth {
 			out.places = append(out.places, place{p.values, append(p.path[:len(p.path):len(p.path)], name)})
 		}

@@ -118,6 +118,11 @@ func Rules() []Rule {
 			Fix: "Take it out of values.yaml.",
 		},
 		{
+			ID: "generator-refused", Title: "the schema takes what is generated", Severity: Error, Fixed: true,
+			Why: "What the operator generates is validated like any other value. When the schema refuses it, nothing can be installed until somebody gives another one.",
+			Fix: "Take pattern, format, minLength and maxLength out, or let them take what is generated: random-base64-32 makes 44 characters of base64, random-hex-32 64 hexadecimal digits in lower case.",
+		},
+		{
 			ID: "secret-lost", Title: "writeOnly and generators are where they count", Severity: Error,
 			Why: "A secret that is not recognized as one is stored and shown like any other value; a generator that is not recognized makes nothing.",
 			Fix: "Put writeOnly and x-zaentrum-generate on a string property of an object, not beside $ref and not in a list or map.",
@@ -354,9 +359,9 @@ func Catalogue() []Rule {
 	for _, r := range guard.Rules() {
 		one := Rule{
 			ID: r.ID, Title: r.Title, Severity: severityOf(r.Level), Why: r.Why, Fix: r.Fix,
-			Fixed: r.Level == guard.Refuse, Guardrail: true, Notice: r.Notice,
+			Fixed: r.Level == guard.Refuse, Guardrail: true, Notice: r.Notice && !authorNotices[r.ID],
 		}
-		if r.Notice {
+		if one.Notice {
 			one.Severity = Info
 		}
 		out = append(out, one)

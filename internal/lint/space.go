@@ -168,6 +168,15 @@ func (s *space) param(in inputs.Input) param {
 	if s.made.takesNull(in) {
 		add(in.Path+"=null", nil)
 	}
+	if in.Type == inputs.TypeJSON {
+		n := len(p.choices)
+		for _, c := range s.made.variants(in) {
+			if !there || !sameValue(now, c.set[0].value) {
+				add(c.label, c.set[0].value)
+			}
+		}
+		p.alone = len(p.choices) - n
+	}
 	return p
 }
 

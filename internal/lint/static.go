@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -50,6 +51,9 @@ func (s *subject) judge() {
 			}
 		}
 		s.add(Finding{Rule: "schema-invalid", File: schemaFile, Message: s.facts.SchemaError}, at)
+		return
+	}
+	if s.impossible() {
 		return
 	}
 	s.schemaWarnings()
@@ -159,15 +163,14 @@ func (s *subject) input(in inputs.Input) {
 	if in.Unaddressable {
 		return
 	}
+	if in.Generate != "" {
+		s.generator(in, finding)
+	}
 	path := strings.Split(in.Path, ".")
 	chartValue, there := values.Get(s.chart.Defaults, path)
 	there = there && chartValue != nil
-	if there && (in.Secret || in.Generate != "") {
-		what := "a secret input has a value here"
-		if in.Generate != "" {
-			what = "a generated input has a value here"
-		}
-		s.add(Finding{Rule: "secret-default", File: valuesFile, Path: in.Path, Message: in.Path + ": " + what}, s.yaml.place(path))
+	if in.Secret || in.Generate != "" {
+		s.secretDefault(in, path)
 	}
 	if !there || chartValue == "" {
 		free := in.Type == inputs.TypeString && in.Enum == nil && in.Pattern == "" && in.Format == "" && in.Generate == "" &&
@@ -195,6 +198,65 @@ func (s *subject) input(in inputs.Input) {
 	if !s.reads.reads(path) {
 		finding("input-unused", "no template reads it")
 	}
+}
+
+// secretDefault tells of a value in values.yaml, or in that of a bundled chart, where none should be.
+func (s *subject) secretDefault(in inputs.Input, path []string) {
+	v, there := values.Get(s.defaults, path)
+	own, _ := values.Get(s.chart.Defaults, path)
+	if !there || v == nil || own == nil && v == "" { // a bundled chart's empty text is a placeholder
+		return
+	}
+	one := Finding{Rule: "secret-default", Path: in.Path, Message: in.Path + ": a secret input has a value here"}
+	if in.Generate != "" {
+		one.Message = in.Path + ": a generated input has a value here"
+	}
+	at := s.yaml.place(path)
+	if one.File = valuesFile; own == nil {
+		one.File, at = defaultAt(s.files, path)
+		one.Fix = "Take it out of the bundled chart's values.yaml, or write null for it into that of the chart."
+	}
+	s.add(one, at)
+}
+
+// samples is how many values are generated to see whether the schema takes them.
+const samples = 8
+
+// generator tells of generated values that the schema refuses.
+func (s *subject) generator(in inputs.Input, finding func(rule, message string)) {
+	refused := 0
+	for i := range samples {
+		m := maker{schema: s.schema, salt: strconv.Itoa(i)}
+		if !m.accepts(in, m.generated(in)) {
+			refused++
+		}
+	}
+	switch refused {
+	case 0:
+	case samples:
+		finding("generator-refused", "the schema refuses whatever "+in.Generate+" makes")
+	default:
+		finding("generator-refused", "the schema refuses some of what "+in.Generate+" makes")
+	}
+}
+
+// impossible tells of a schema that refuses any values: they are always a mapping.
+func (s *subject) impossible() bool {
+	root := s.document.root
+	if root == nil {
+		return false
+	}
+	b := &builder{doc: s.document, branch: -1}
+	nodes := b.apply(root)
+	kinds := types(nodes)
+	if root.scalar == false || keyword(nodes, "type") != nil && !slices.Contains(kinds, "object") {
+		s.add(Finding{
+			Rule: "schema-invalid", File: schemaFile, Message: "the schema refuses any values: they are always an object",
+			Fix: `Write "type": "object" at the root, and the inputs under "properties".`,
+		}, s.document.place(root))
+		return true
+	}
+	return false
 }
 
 // differs tells of another default in values.yaml, or in that of a bundled chart.
