@@ -14,7 +14,8 @@ type Schema struct {
 	compiled         *compiled  // nil: everything is allowed
 	root             *subschema // nil when nothing in it is secret
 	inputs           []Input
-	details          []detail // of each input
+	numbers          map[string]int // of the inputs, by path; of several the first
+	details          []detail       // of each input
 	groups           []Group
 	loose            map[string]bool // by path, the objects that may have more than is declared
 	warnings         []Warning
@@ -77,6 +78,7 @@ func load(schema []byte, validate bool) (s *Schema, err error) {
 		compiled:         compiled,
 		root:             secrets,
 		inputs:           d.inputs,
+		numbers:          numbered(d.inputs),
 		details:          d.details,
 		groups:           d.groups,
 		loose:            d.loose,
@@ -111,13 +113,22 @@ func (s *Schema) Groups() []Group {
 // Input finds the input at a dotted path.
 func (s *Schema) Input(path string) (Input, bool) {
 	if s != nil {
-		for _, in := range s.inputs {
-			if in.Path == path {
-				return in, true
-			}
+		if i, ok := s.numbers[path]; ok {
+			return s.inputs[i], true
 		}
 	}
 	return Input{}, false
+}
+
+// numbered are the places of inputs in a list, by path.
+func numbered(list []Input) map[string]int {
+	out := make(map[string]int, len(list))
+	for i, in := range list {
+		if _, there := out[in.Path]; !there {
+			out[in.Path] = i
+		}
+	}
+	return out
 }
 
 // badGenerator is the fault of a generator that nobody knows.

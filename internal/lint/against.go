@@ -38,7 +38,7 @@ func (l *linter) versionBefore(ctx context.Context) (*space, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the version before: %w", err)
 	}
-	return newSpace(schema, loaded, render.Defaults(loaded), readsOf(render.Sources(loaded)).forms()), nil
+	return newSpace(schema, loaded, render.Defaults(loaded), readsOf(render.Sources(loaded)).forms(), func() bool { return ctx.Err() != nil }), nil
 }
 
 // raised compares the versions of charts that differ.

@@ -74,7 +74,7 @@ func (b *builder) notes(at string, all ...variant) {
 
 // varies tells whether another value is made here.
 func (b *builder) varies(at string, out bool) bool {
-	return b.variant != nil && b.variant.out == out && b.variant.path == anyItem(at) && !(b.once && b.item > 0)
+	return b.variant != nil && b.variant.out == out && b.variant.path == anyItem(at) && (!b.once || b.item == 0)
 }
 
 const (

@@ -45,7 +45,7 @@ func FuzzSpaces(f *testing.F) {
 			return
 		}
 		defaults := map[string]any{"a": int64(1)}
-		s := newSpace(schema, &chart.Chart{Schema: []byte(text), Defaults: defaults}, defaults, nil)
+		s := newSpace(schema, &chart.Chart{Schema: []byte(text), Defaults: defaults}, defaults, nil, nil)
 		rows, more := s.rows(30)
 		if len(rows) == 0 || len(rows) > 30 || more < 0 {
 			t.Fatalf("%d rows, %d more", len(rows), more)

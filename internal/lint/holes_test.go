@@ -1,11 +1,15 @@
 package lint_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"zaentrum.io/zae/internal/lint"
 )
@@ -312,5 +316,29 @@ func TestVersionsAreComparedWithWhatBothTake(t *testing.T) {
 				t.Errorf("no %q:\n%s", tc.want, found)
 			}
 		})
+	}
+}
+
+// TestAnEnumOfThousandsIsBounded: what is left out is said, and whoever stops waiting is let go.
+func TestAnEnumOfThousandsIsBounded(t *testing.T) {
+	t.Parallel()
+	pool := newPool(t)
+	members := make([]string, 20_000)
+	for i := range members {
+		members[i] = strconv.Itoa(i)
+	}
+	files := map[string]string{"values.schema.json": schemaOf(`"a": {"enum": [` + strings.Join(members, ", ") + `]}`), "templates/more.yaml": data("all", "a: {{ .Values.a | quote }}")}
+	start := time.Now()
+	_, space := scan(t, pool, files, lint.Options{MaxRenders: 1})
+	if took := time.Since(start); took > 30*time.Second { // each member held against each other takes minutes
+		t.Errorf("took %s", took)
+	}
+	if !strings.HasSuffix(space, "20000 values and pairs of values are left out (--max-renders)") {
+		t.Error(space)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := lint.Check(ctx, lint.Source{Archive: withFiles(t, "tiny", files)}, lint.Options{Worker: pool}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
 	}
 }

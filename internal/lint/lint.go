@@ -92,7 +92,7 @@ func Check(ctx context.Context, src Source, o Options) (*Report, error) {
 		o.MaxRenders = DefaultMaxRenders
 	}
 	out := &Report{Source: src.Label, Dir: src.Dir, Tracked: src.Tracked, Findings: []Finding{}}
-	l := &linter{o: o, src: src, out: out, f: newFound(), shown: map[uint64]bool{}, fields: map[uint64]bool{}, probed: map[string]bool{}}
+	l := &linter{o: o, src: src, out: out, f: newFound(), located: map[string]position{}, shown: map[uint64]bool{}, fields: map[uint64]bool{}, probed: map[string]bool{}}
 	if err := l.run(ctx); err != nil {
 		return nil, err
 	}
@@ -125,10 +125,12 @@ type linter struct {
 	files []chart.File
 	text  map[string]string
 	chart *worker.Chart
-	space *space
-	rows  []row
-	words map[string]bool // names that were looked for in the templates
-	base  int             // the first row that renders
+	// located are the places of keys in files.
+	located map[string]position
+	space   *space
+	rows    []row
+	words   map[string]bool // names that were looked for in the templates
+	base    int             // the first row that renders
 	// rendered tells that there is one.
 	rendered bool
 	// unmade is told when nothing renders, not even a file in ci/: no values could be made up.
@@ -209,8 +211,10 @@ func (l *linter) run(ctx context.Context) error {
 		l.guard(nil, true, static, platformKeys())
 		return nil
 	}
-	l.space = newSpace(s.schema, loaded, s.defaults, s.reads.forms())
-	l.space.stopped = func() bool { return ctx.Err() != nil }
+	l.space = newSpace(s.schema, loaded, s.defaults, s.reads.forms(), func() bool { return ctx.Err() != nil })
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	if l.o.Against != nil {
 		if l.before, err = l.versionBefore(ctx); err != nil {
 			return err

@@ -115,11 +115,16 @@ func (l *linter) locate(file, path string) position {
 	if m == nil || source == "" {
 		return position{}
 	}
-	key := regexp.MustCompile(`(?m)^[ \t]*(?:- +)?(` + regexp.QuoteMeta(m[1]) + `)[ \t]*:`)
-	if found := key.FindAllStringSubmatchIndex(source, 2); len(found) == 1 {
-		return positionAt(source, found[0][2])
+	spot := file + "\x00" + m[1]
+	at, known := l.located[spot]
+	if !known {
+		key := regexp.MustCompile(`(?m)^[ \t]*(?:- +)?(` + regexp.QuoteMeta(m[1]) + `)[ \t]*:`)
+		if found := key.FindAllStringSubmatchIndex(source, 2); len(found) == 1 {
+			at = positionAt(source, found[0][2])
+		}
+		l.located[spot] = at
 	}
-	return position{}
+	return at
 }
 
 // finding is one of an object, at a field.

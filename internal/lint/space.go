@@ -63,6 +63,9 @@ type space struct {
 // single values.
 const maxTried = 500
 
+// maxChoices bounds the values that are tried of one input: more than there are renders.
+const maxChoices = 200
+
 // maxParams bounds the inputs that values are tried of, and maxPaired those of which pairs are looked at.
 const (
 	maxParams = 1000
@@ -70,9 +73,9 @@ const (
 )
 
 // newSpace is what a schema lets be given over a chart's values, which are defaults with those of bundled charts. forms
-// are the functions that its templates hand texts to.
-func newSpace(schema *inputs.Schema, c *chart.Chart, defaults map[string]any, forms map[string]string) *space {
-	s := &space{schema: schema, defaults: defaults, subcharts: c.Subcharts, accepted: map[string]bool{}, most: maxTried}
+// are the functions that its templates hand texts to; stopped, which may be nil, tells that nobody waits any more.
+func newSpace(schema *inputs.Schema, c *chart.Chart, defaults map[string]any, forms map[string]string, stopped func() bool) *space {
+	s := &space{stopped: stopped, schema: schema, defaults: defaults, subcharts: c.Subcharts, accepted: map[string]bool{}, most: maxTried}
 	s.made = maker{schema: schema, salt: "first", forms: forms}
 	if doc := newSchemaDoc(c.Schema); doc.root != nil {
 		s.made.doc = doc
@@ -81,7 +84,7 @@ func newSpace(schema *inputs.Schema, c *chart.Chart, defaults map[string]any, fo
 	forks := len(s.params)
 	for _, in := range schema.Inputs() {
 		switch {
-		case in.Unaddressable || in.Generate != "":
+		case in.Unaddressable || in.Generate != "" || stopped != nil && stopped():
 			continue
 		case len(s.params) == maxParams:
 			s.dropped++
@@ -159,6 +162,10 @@ func (s *space) param(in inputs.Input) param {
 	}
 	if in.Enum == nil {
 		tried = append(tried, s.made.listed(path)...)
+	}
+	if len(tried) > maxChoices {
+		s.dropped += len(tried) - maxChoices
+		tried = tried[:maxChoices]
 	}
 	for _, v := range tried {
 		if (!there || !sameValue(now, v)) && s.made.accepts(in, v) {

@@ -103,7 +103,7 @@ func TestWhatGrowsWithoutEndIsGivenUp(t *testing.T) {
 // spaceOf is what a schema lets be given over a chart's own values.
 func spaceOf(t *testing.T, schema string, defaults map[string]any) *space {
 	t.Helper()
-	return newSpace(schemaOf(t, schema), &chart.Chart{Schema: []byte(schema), Defaults: defaults}, defaults, nil)
+	return newSpace(schemaOf(t, schema), &chart.Chart{Schema: []byte(schema), Defaults: defaults}, defaults, nil, nil)
 }
 
 func schemaOf(t *testing.T, schema string) *inputs.Schema {
