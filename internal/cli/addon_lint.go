@@ -59,7 +59,8 @@ ci/*values.yaml; and texts and numbers that few templates expect. Advice is sile
 in .zaelint.yaml of the chart's directory; guardrails that refuse are not. The operator's limits on
 time and memory of a chart hold here too.
 
-Exit status: 0 no errors; 1 errors, or warnings with --strict; 2 wrong usage.`,
+Exit status: 0 no errors; 1 errors, or warnings with --strict; 2 wrong usage; where a reference cannot
+be fetched, that of the fetch, after all reports.`,
 		Example: `  zae addon lint ./charts/example --against oci://ghcr.io/example/charts/example:1.2.0
   zae addon lint ./charts/* --strict -o github`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -97,11 +98,20 @@ func (a *app) addonLint(ctx context.Context, args []string, o *lintFlags) error 
 			return err
 		}
 	}
+	for _, arg := range args { // what was typed wrong is told before anything is done
+		if err := checkChart(arg, &offlineFlags{chart: o.chart, name: "any"}); err != nil {
+			return err
+		}
+	}
 	var reports []*lint.Report
+	var unfetched error // the first one that could not be had; the others are still looked at
 	for _, arg := range args {
 		src, err := a.lintSource(ctx, arg, &o.chart)
-		if f := fault.From(err); f != nil && f.Code == fault.Chart {
+		if f := fault.From(err); f != nil && ctx.Err() == nil && f.Code != fault.Usage {
 			reports = append(reports, lint.Unreadable(src, f))
+			if f.Code != fault.Chart && unfetched == nil {
+				unfetched = err
+			}
 			continue
 		}
 		if err != nil {
@@ -119,8 +129,14 @@ func (a *app) addonLint(ctx context.Context, args []string, o *lintFlags) error 
 	fails := func(f lint.Finding) bool {
 		return f.Severity == lint.Error || o.strict && f.Severity == lint.Warning
 	}
+	if unfetched != nil && len(args) == 1 && o.output == "" {
+		return unfetched // it says it all
+	}
 	if err := a.lintReports(o.output, reports, fails); err != nil {
 		return err
+	}
+	if unfetched != nil {
+		return unfetched
 	}
 	return lintVerdict(reports, fails)
 }
