@@ -90,6 +90,10 @@ func (a *app) addonPlan(ctx context.Context, arg string, o *offlineFlags, out pl
 // and then those for the chart's author.
 func (c *offlineChart) plan(checked *engine.Checked) *v1alpha1.Plan {
 	p := checked.Plan(nil)
+	for i := range p.Workloads {
+		w := &p.Workloads[i]
+		w.Ports = slices.DeleteFunc(w.Ports, func(port int32) bool { return slices.Contains(c.a.out.hidden.numbers, int64(port)) })
+	}
 	for _, w := range checked.Chart.SchemaWarnings {
 		p.Warnings = append(p.Warnings, "values.schema.json: "+w.String()+": "+w.Fix)
 	}

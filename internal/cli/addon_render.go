@@ -64,10 +64,10 @@ func (a *app) addonRender(ctx context.Context, arg string, o *renderOptions) err
 	if len(checked.ValuesErrors) > 0 {
 		return refusal
 	}
-	m := &masker{hidden: a.out.hidden, show: o.show}
+	m := &masker{hidden: a.out.hidden.given(), show: o.show}
 	var blind []string
 	if !o.show {
-		if m.twins, blind, err = c.twins(ctx); err != nil {
+		if m.twins, blind, err = c.twins(ctx, checked.Dependence); err != nil {
 			return err
 		}
 		m.blind = len(blind) > 0

@@ -263,7 +263,7 @@ func (b *bench) open(ctx context.Context, arg string) (*offlineChart, error) {
 		Verbatim: b.flags.verbatim && len(b.given.secrets) == 0,
 	}
 	for _, path := range slices.Sorted(maps.Keys(b.given.secrets)) {
-		c.request.From = append(c.request.From, values.From{TargetPath: path, Text: b.given.secrets[path]})
+		c.request.From = append(c.request.From, values.From{TargetPath: path, Text: b.given.secrets[path], Secret: true})
 	}
 	return c, nil
 }
@@ -333,8 +333,32 @@ func (c *offlineChart) placeholder(_ context.Context, wanted []inputs.Input) (ma
 
 // check does what the operator does before it looks at the cluster.
 func (c *offlineChart) check(ctx context.Context) (*engine.Checked, error) {
-	return c.engine.Check(ctx, c.request)
+	checked, err := c.engine.Check(ctx, c.request)
+	if err == nil {
+		c.a.err.hidden.addMade(checked.Dependence)
+	}
+	return checked, err
 }
+
+// addMade adds what the chart makes of secrets, so that no answer has it, and no error.
+func (r *redactor) addMade(d *worker.Dependence) {
+	if d == nil {
+		return
+	}
+	for _, text := range d.Texts {
+		r.made(text)
+		r.made(printable(text))
+		for _, most := range []int{maxShownName, maxShownKind} { // as findings cut it
+			if runes := []rune(text); len(runes) > most {
+				r.made(string(runes[:most]))
+			}
+		}
+	}
+	r.numbers = append(r.numbers, d.Numbers...)
+}
+
+// What findings show at most of a name and of a kind.
+const maxShownName, maxShownKind = 253, 63
 
 // tellPlaceholders says for which inputs something else stands here.
 func (c *offlineChart) tellPlaceholders() {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/term"
 )
@@ -163,7 +164,12 @@ func (p *printer) plain(c any) string {
 }
 
 // redactor knows the secrets that this command was given.
-type redactor struct{ secrets []string }
+type redactor struct {
+	secrets []string // and their forms, the longest first
+	whole   []string // what a chart makes of them, the longest first
+	words   []string // the same, if it is so short that it is found only as a whole word
+	numbers []int64
+}
 
 // hiddenText stands for a secret.
 const hiddenText = "[secret]"
@@ -173,19 +179,59 @@ const hiddenText = "[secret]"
 const shortest = 4
 
 // add keeps the longest first, so that no part of one is left beside another that was taken out of it.
-func (r *redactor) add(secret string) {
-	if len(secret) < shortest || slices.Contains(r.secrets, secret) {
+func (r *redactor) add(secret string) { r.secrets = withText(r.secrets, secret) }
+
+func withText(list []string, text string) []string {
+	if len(text) < shortest || slices.Contains(list, text) {
+		return list
+	}
+	at, _ := slices.BinarySearchFunc(list, text, func(a, b string) int { return len(b) - len(a) })
+	return slices.Insert(list, at, text)
+}
+
+// given is the same without what the chart makes.
+func (r *redactor) given() *redactor { return &redactor{secrets: r.secrets} }
+
+// made keeps what a chart makes of a secret, however short.
+func (r *redactor) made(text string) {
+	if len(text) >= shortest || text == "" || slices.Contains(r.words, text) {
+		r.whole = withText(r.whole, text)
 		return
 	}
-	at, _ := slices.BinarySearchFunc(r.secrets, secret, func(a, b string) int { return len(b) - len(a) })
-	r.secrets = slices.Insert(r.secrets, at, secret)
+	r.words = append(r.words, text)
 }
 
 func (r *redactor) hide(text string) string {
+	for _, s := range r.whole {
+		text = strings.ReplaceAll(text, s, hiddenText)
+	}
+	for _, word := range r.words {
+		text = withoutWord(text, word)
+	}
 	for _, s := range r.secrets {
 		text = strings.ReplaceAll(text, s, hiddenText)
 	}
 	return text
+}
+
+// withoutWord takes a text out where no letter or digit goes on before or after it.
+func withoutWord(text, word string) string {
+	goesOn := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+	var out strings.Builder
+	for {
+		before, after, found := strings.Cut(text, word)
+		if !found {
+			return out.String() + text
+		}
+		last, _ := utf8.DecodeLastRuneInString(before)
+		first, _ := utf8.DecodeRuneInString(after)
+		if out.WriteString(before); goesOn(last) || goesOn(first) {
+			out.WriteString(word)
+		} else {
+			out.WriteString(hiddenText)
+		}
+		text = after
+	}
 }
 
 func isTerminal(v any) bool {

@@ -57,6 +57,9 @@ type Request struct {
 	// Calm tells of what was found whether to leave the objects as they are for now, and only look at them.
 	// May be nil.
 	Calm func(*Checked) bool
+	// Depends is told what of the objects depends on secrets, before anything else is told of them; nil where nothing
+	// can. May be nil.
+	Depends func(*worker.Dependence)
 	// Did is told what was applied, also when an error ended it half way. May be nil.
 	Did func(apply.Report)
 }
@@ -74,6 +77,8 @@ type Checked struct {
 	ValuesErrors []string
 	// Warnings forbid nothing.
 	Warnings []string
+	// Dependence is what of the objects depends on secrets; nil where nothing does.
+	Dependence *worker.Dependence
 	// Varies tells that the chart does not render the same each time.
 	Varies bool
 	// PartOf is the value of the label app.kubernetes.io/part-of.
@@ -176,6 +181,7 @@ func (e *Engine) Check(ctx context.Context, r Request) (*Checked, error) {
 		Name: r.Name, Namespace: r.Namespace, Spec: r.Spec, From: r.From, Generated: generated, Platform: platform,
 		ValidateOnly: len(r.FromErrors) > 0, // what is missing then would be told twice
 		Verbatim:     r.Verbatim,
+		Dependence:   true,
 	})
 	end(err)
 	var over *worker.Overrun
@@ -186,6 +192,9 @@ func (e *Engine) Check(ctx context.Context, r Request) (*Checked, error) {
 		return nil, err
 	}
 	out.Checksum, out.Inputs, out.Warnings = result.Checksum, result.Inputs, result.Warnings
+	if out.Dependence = result.Dependence; r.Depends != nil {
+		r.Depends(out.Dependence)
+	}
 	out.Varies = len(result.Warnings) > 0
 	out.Warnings = append(slices.Clone(result.Warnings), result.Leaks...)
 	out.ValuesErrors = append(out.ValuesErrors, result.ValuesErrors...)

@@ -1,6 +1,7 @@
 package operator_test
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"strings"
 	"testing"
@@ -82,6 +83,68 @@ func TestFormerSecretsDoNotShow(t *testing.T) {
 	shows("planned with another")
 	h.must(h.Delete(h.Context(), h.platform("platform")))
 	h.phase("old", v1alpha1.PhaseFailed)
+	shows("without a platform")
+}
+
+// derivingWorker names everything it can after what it makes of a secret input, and of a part of it.
+const derivingWorker = `{{ $part := .Values.s | splitList ":" | last }}
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: "w-{{ $part }}"}
+spec:
+  selector: {matchLabels: {app: w}}
+  template:
+    metadata: {labels: {app: w}}
+    spec:
+      containers:
+        - name: c
+          image: "reg/x:{{ printf "%x" $part }}"
+          ports: [{containerPort: {{ add 20000 (len $part) }}}, {containerPort: {{ .Values.s | splitList ":" | first }}}]
+          env: [{name: "E_{{ $part | swapcase }}", value: x}]
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: "{{ splitList "" $part | reverse | join "" }}"}
+spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: "reg/x:{{ $part | sha256sum }}"{{ if .Values.refused }}, envFrom: [{secretRef: {name: "of-{{ $part }}"}}]{{ end }}}]}}}
+`
+
+// What a chart makes of a secret shows as little as the secret: not in the plan of what is installed or refused, nor
+// where nothing can be planned any more.
+func TestWhatIsMadeOfASecretDoesNotShow(t *testing.T) {
+	h := newHouse(t)
+	h.chart("made", "1.0.0", derivingWorker)
+	h.secret("zaentrum-addon-made-values-a", "made", map[string]string{"s": "24681:pass:hunter77word"})
+	shows := func(when string) {
+		t.Helper()
+		status := h.addonNow("made").Status
+		text := fmt.Sprintf("%+v %+v", status, status.Plan)
+		for _, made := range []string{"hunter77word", "HUNTER77WORD", "drow77retnuh", "68756e7465723737776f7264", "24681", fmt.Sprintf("%x", sha256.Sum256([]byte("hunter77word")))} {
+			if at := strings.Index(text, made); at >= 0 {
+				t.Errorf("%s: …%s…", when, text[max(0, at-100):min(len(text), at+30)])
+			}
+		}
+	}
+	a := h.addon("made", "made", "1.0.0")
+	a.Spec.Values = rawValues(`{"refused":true}`)
+	a.Spec.ValuesFrom = h.valuesFrom("zaentrum-addon-made-values-a")
+	h.must(h.Create(h.Context(), a))
+	if got := h.phase("made", v1alpha1.PhaseFailed); len(got.Status.Plan.Violations) != 1 {
+		t.Errorf("violations: %v", got.Status.Plan.Violations)
+	}
+	shows("refused")
+	h.change("made", func(a *v1alpha1.ZaentrumAddon) { a.Spec.Values = rawValues(`{"refused":false}`) })
+	h.eventually(func() string {
+		if now := h.addonNow("made"); now.Status.LastAppliedChart == nil || len(now.Status.Plan.Workloads) != 2 {
+			return "not applied"
+		}
+		return ""
+	})
+	shows("applied")
+	h.change("made", func(a *v1alpha1.ZaentrumAddon) { a.Spec.ValuesFrom[0].ValuesKey = "nothing" })
+	h.phase("made", v1alpha1.PhaseFailed)
+	shows("without a value")
+	h.must(h.Delete(h.Context(), h.platform("platform")))
+	h.says("made", v1alpha1.PhaseFailed, "no Zaentrum platform")
 	shows("without a platform")
 }
 

@@ -26,6 +26,7 @@ import (
 	"zaentrum.io/zae/internal/fault"
 	"zaentrum.io/zae/internal/telemetry"
 	"zaentrum.io/zae/internal/values"
+	"zaentrum.io/zae/internal/worker"
 )
 
 // reconciler brings one addon at a time to what its resource says.
@@ -43,8 +44,10 @@ type reconciler struct {
 	toldOf  told // which rights are lacking, in events
 	calm    calm
 	settled settled
-	fresh   fresh // generated values that nothing runs with yet
-	ending  *ending
+	// dependents is what of the objects depends on secrets.
+	dependents dependents
+	fresh      fresh // generated values that nothing runs with yet
+	ending     *ending
 
 	telemetry *telemetry.Operator
 	log       *slog.Logger
@@ -73,6 +76,7 @@ func (r *reconciler) reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 			r.toldOf.forget(req.NamespacedName)
 			r.calm.forget(req.NamespacedName)
 			r.settled.forget(req.NamespacedName)
+			r.dependents.forget(req.NamespacedName)
 			r.corrected.forget(req.NamespacedName)
 		}
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -245,6 +249,10 @@ func (r *reconciler) request(ctx context.Context, a *v1alpha1.ZaentrumAddon, pla
 		request.FromErrors = append(request.FromErrors, "values: "+problem)
 	}
 	request.Spec = spec
+	request.Depends = func(found *worker.Dependence) {
+		r.dependents.note(client.ObjectKeyFromObject(a), found)
+		r.dependents.tell(client.ObjectKeyFromObject(a), known)
+	}
 	request.Did = func(report apply.Report) { r.did(ctx, a, known, report) }
 	return request, nil
 }

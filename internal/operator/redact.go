@@ -78,6 +78,7 @@ func (s *secrets) clean(status *v1alpha1.ZaentrumAddonStatus) {
 		kind(&w.Kind)
 		text(&w.Name)
 		texts(w.Images)
+		w.Ports = slices.DeleteFunc(w.Ports, func(p int32) bool { return slices.Contains(s.numbers, int64(p)) })
 	}
 	for i := range p.Changes.Modified {
 		m := &p.Changes.Modified[i]

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -45,6 +47,9 @@ type secrets struct {
 	// generated are the paths of the inputs for which the generated value is used, and that nothing runs with
 	// yet. The values are among the others.
 	generated []string
+	// made are texts of the rendered objects that depend on secrets, however short, and numbers that do.
+	made    []string
+	numbers []int64
 	// plain is what may show although it is a value: the addon's name, which every object carries.
 	plain string
 }
@@ -88,6 +93,7 @@ func (s *secrets) tooMany() bool { return len(s.values) > maxSecrets }
 // been rendered with them.
 func (r *reconciler) secretsOf(ctx context.Context, a *v1alpha1.ZaentrumAddon) (*secrets, error) {
 	known := &secrets{plain: a.Name}
+	r.dependents.tell(client.ObjectKeyFromObject(a), known)
 	list, err := valuesSecrets(ctx, r.client, client.ObjectKeyFromObject(a))
 	if err != nil {
 		return nil, err
@@ -116,6 +122,7 @@ func (r *reconciler) secretsOf(ctx context.Context, a *v1alpha1.ZaentrumAddon) (
 // redactor takes secret values out of texts.
 type redactor struct {
 	forms   []string // the longest first
+	words   []string // to be found only as whole words
 	replace *strings.Replacer
 }
 
@@ -140,6 +147,17 @@ func (s *secrets) redactor() *redactor {
 	for _, f := range slices.Clone(forms) {
 		forms = append(forms, strings.ToLower(f), strings.ToUpper(f), strings.TrimSpace(f))
 	}
+	var words []string
+	for _, text := range s.made {
+		text = text[:min(len(text), maxForm)]
+		switch {
+		case text == s.plain:
+		case len(text) < minSecret:
+			words = append(words, text)
+		default:
+			forms = append(forms, text, printable(text))
+		}
+	}
 	forms = slices.DeleteFunc(forms, func(f string) bool { return len(f) < minSecret || f == s.plain })
 	// The longest first, so that no part of one is left beside what was cut out of it.
 	slices.SortFunc(forms, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) })
@@ -148,13 +166,16 @@ func (s *secrets) redactor() *redactor {
 	for _, f := range forms {
 		pairs = append(pairs, f, redacted)
 	}
-	return &redactor{forms, strings.NewReplacer(pairs...)}
+	return &redactor{forms, words, strings.NewReplacer(pairs...)}
 }
 
 const ellipsis = "…"
 
 // clean is the text without secret values and control characters.
 func (r *redactor) clean(text string) string {
+	for _, word := range r.words {
+		text = withoutWord(text, word)
+	}
 	if len(r.forms) == 0 {
 		return printable(text)
 	}
@@ -170,6 +191,28 @@ func (r *redactor) clean(text string) string {
 		}
 	}
 	return text
+}
+
+// withoutWord takes a text out where no letter or digit goes on before or after it.
+func withoutWord(text, word string) string {
+	goesOn := func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+	var out strings.Builder
+	for at := 0; ; {
+		i := strings.Index(text[at:], word)
+		if i < 0 || word == "" {
+			return out.String() + text[at:]
+		}
+		from, to := at+i, at+i+len(word)
+		last, _ := utf8.DecodeLastRuneInString(text[:from])
+		first, _ := utf8.DecodeRuneInString(text[to:])
+		out.WriteString(text[at:from])
+		if goesOn(last) || goesOn(first) {
+			out.WriteString(word)
+		} else {
+			out.WriteString(redacted)
+		}
+		at = to
+	}
 }
 
 // uncut takes the beginning of a value off the end of a text that was cut there.

@@ -94,7 +94,7 @@ func (o *resolved) add(where string, src v1alpha1.ValuesSource, u *unstructured.
 		if src.Kind == v1alpha1.ValuesFromSecret {
 			o.known.add(text)
 		}
-		o.from = append(o.from, values.From{TargetPath: src.TargetPath, Text: text})
+		o.from = append(o.from, values.From{TargetPath: src.TargetPath, Text: text, Secret: src.Kind == v1alpha1.ValuesFromSecret})
 		return
 	}
 	document, err := values.Decode([]byte(text))

@@ -18,6 +18,8 @@ type From struct {
 	Text string
 	// Document is the values document; read when there is no TargetPath.
 	Document map[string]any
+	// Secret tells that Text is of a Secret, whatever the schema says of the path.
+	Secret bool
 }
 
 // Layers are all sources of an addon's values, lowest first (contract §1).

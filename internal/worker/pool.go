@@ -57,8 +57,25 @@ type Pool struct {
 	all    sync.WaitGroup
 
 	inspected memo[*Chart]
-	checked   memo[[]string] // warnings of jobs that were rendered twice
+	checked   memo[told] // of jobs that were rendered twice
 	overruns  memo[overrun]
+}
+
+// told is what is found out about a job once.
+type told struct {
+	warnings   []string
+	dependence *Dependence
+}
+
+func (t told) size() int {
+	n := textSize(t.warnings)
+	if d := t.dependence; d != nil {
+		n += textSize(d.Texts) + textSize(d.Blind) + 8*len(d.Numbers)
+		for path, text := range d.Others {
+			n += len(path) + len(text)
+		}
+	}
+	return n
 }
 
 type overrun struct {
@@ -129,7 +146,7 @@ func (p *Pool) Inspect(ctx context.Context, a *chart.Archive) (*Chart, error) {
 }
 
 // Render merges the values, validates them and renders the chart: twice when this chart has not been rendered
-// with these values yet, to find out what differs each time. A chart that needs too much is an *Overrun.
+// with these values yet, to find out what differs each time, and what depends on secrets where that is asked for. A chart that needs too much is an *Overrun.
 func (p *Pool) Render(ctx context.Context, a *chart.Archive, j Job) (*Result, error) {
 	text, err := sorted.Marshal(j)
 	if err != nil {
@@ -138,7 +155,7 @@ func (p *Pool) Render(ctx context.Context, a *chart.Archive, j Job) (*Result, er
 	q := &request{Digest: a.Digest, Job: text}
 	sum := sha256.Sum256(append([]byte(a.Digest+"\x00"), text...))
 	key := string(sum[:]) // the same for jobs that come to the same
-	warnings, known := p.checked.get(key)
+	before, known := p.checked.get(key)
 	q.Twice = !known
 	r, err := p.ask(ctx, a, q, key)
 	if err != nil {
@@ -148,9 +165,10 @@ func (p *Pool) Render(ctx context.Context, a *chart.Archive, j Job) (*Result, er
 		return nil, errBroken
 	}
 	if known {
-		r.Result.Warnings = slices.Clone(warnings)
+		r.Result.Warnings, r.Result.Dependence = slices.Clone(before.warnings), before.dependence
 	} else {
-		p.checked.put(key, slices.Clone(r.Result.Warnings), textSize(r.Result.Warnings))
+		first := told{slices.Clone(r.Result.Warnings), r.Result.Dependence}
+		p.checked.put(key, first, first.size())
 	}
 	return r.Result, nil
 }

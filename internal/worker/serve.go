@@ -118,7 +118,7 @@ func (s *server) do(q *request) *response {
 	if q.Lint != "" {
 		return &response{Lint: &linted{l.helmLint(q.Lint, j)}}
 	}
-	return &response{Result: l.render(context.Background(), j, q.Twice)}
+	return &response{Result: l.render(context.Background(), j, q.Twice, s.limits.CPU/2)}
 }
 
 // pulse is how often the watchdog looks.

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"zaentrum.io/zae/api/v1alpha1"
 	"zaentrum.io/zae/internal/chart"
@@ -47,6 +48,8 @@ type Job struct {
 	ValidateOnly bool
 	// Verbatim has template errors end with the chart's own words; see render.Input.
 	Verbatim bool
+	// Dependence asks for what depends on secrets, too.
+	Dependence bool
 	// Texts asks for what the templates render instead of the objects: also where that is no YAML.
 	Texts bool
 }
@@ -67,6 +70,8 @@ type Result struct {
 	Warnings []string
 	// Leaks are secret inputs that the chart puts where everybody reads them.
 	Leaks []string
+	// Dependence is what depends on secrets; nil when there are none, and when it was not asked for.
+	Dependence *Dependence
 }
 
 // Overrun says that a chart needs more than it may have, and its worker was ended.
@@ -188,8 +193,10 @@ func (l *loaded) helmLint(root string, j Job) []render.HelmFinding {
 	return found[:min(len(found), maxListed)]
 }
 
-// render merges, validates and renders. With twice, it renders two times and says what differs.
-func (l *loaded) render(ctx context.Context, j Job, twice bool) *Result {
+// render merges, validates and renders. With twice, it renders two times and says what differs, and once more, with
+// other secrets, for what depends on them; for that there is so much processor time, from the beginning.
+func (l *loaded) render(ctx context.Context, j Job, twice bool, spend time.Duration) *Result {
+	until := processorTime() + spend
 	layers := l.layers(j)
 	merged := layers.Merged()
 	out := &Result{Checksum: values.Checksum(merged)}
@@ -206,6 +213,9 @@ func (l *loaded) render(ctx context.Context, j Job, twice bool) *Result {
 		out.Texts, out.ValuesErrors = render.Texts(ctx, in)
 	default:
 		l.objects(ctx, in, out, twice)
+		if twice && j.Dependence && len(out.ValuesErrors) == 0 {
+			out.Dependence = l.depends(ctx, in, out.Objects, l.secretsIn(j, merged), until)
+		}
 	}
 	slices.Sort(out.ValuesErrors)
 	out.ValuesErrors = slices.Compact(out.ValuesErrors)
@@ -289,7 +299,7 @@ func (d *Direct) Render(ctx context.Context, a *chart.Archive, j Job) (*Result, 
 	if err != nil {
 		return nil, err
 	}
-	return l.render(ctx, j, false), nil
+	return l.render(ctx, j, false, 0), nil
 }
 
 // wireFault is a fault as it travels.
