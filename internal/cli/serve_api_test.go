@@ -106,7 +106,7 @@ func TestTheAPIEndsWithItsRequestsFinishedAndItsStreamsTold(t *testing.T) {
 	if status := get(serving["address"], "/metrics").StatusCode; status != http.StatusNotFound { //nolint:bodyclose // by get
 		t.Errorf("metrics are on --listen too: %d", status)
 	}
-	stream := bufio.NewReader(get(serving["address"], "/portal/app/example/events").Body)
+	stream := bufio.NewReader(get(serving["address"], "/portal/app/example/events").Body) //nolint:bodyclose // by get
 	if line, err := stream.ReadString('\n'); err != nil || line != "data: first\n" {
 		t.Fatalf("%q %v", line, err)
 	}
