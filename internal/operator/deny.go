@@ -11,8 +11,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 	discovery "k8s.io/client-go/kubernetes/typed/discovery/v1"
 	"k8s.io/client-go/rest"
 )
@@ -43,7 +45,7 @@ func NewAPIServerGuard(ctx context.Context, config *rest.Config, serviceHost str
 			g.hosts = append(g.hosts, host)
 		}
 	}
-	g.look(ctx)
+	g.look(ctx, true)
 	return g
 }
 
@@ -63,37 +65,84 @@ func (g *APIServerGuard) Deny(addr netip.Addr) (string, bool) {
 	return "the cluster's API server", (*g.denied.Load())[addr.Unmap()]
 }
 
-// Run looks again, as often as it is told to, until the context ends. Only one Run may be under way.
+// Run keeps the addresses up to date until the context ends: it looks hosts up as often as it is told to, and watches the
+// endpoints, which costs no request while they stay the same. Where they cannot be watched they are read as often. Only one
+// Run may be under way.
 func (g *APIServerGuard) Run(ctx context.Context, every time.Duration) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
+	var events <-chan watch.Event // nil: nothing is watched
+	var stop func()
+	told := false // this watch has told something
+	again := func() { events, stop = g.watch(ctx); told = false }
+	again()
+	defer func() { stop() }()
 	for {
 		select {
+		case e, open := <-events:
+			if slice, ok := e.Object.(*discoveryv1.EndpointSlice); ok && open && e.Type != watch.Deleted {
+				g.behind, g.said, told = addressesOf(slice), "", true
+				g.put()
+				continue
+			}
+			stop()
+			events, stop = nil, func() {}
+			if !open && told { // the ordinary end; whatever else it was, the next tick tries again
+				again()
+			}
 		case <-ticker.C:
-			g.look(ctx)
+			g.look(ctx, events == nil)
+			if events == nil {
+				again()
+			}
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// look brings the addresses up to date. What cannot be looked up stays as it was.
-func (g *APIServerGuard) look(ctx context.Context) {
+// watch watches the endpoints; it answers with nil where they cannot be watched.
+func (g *APIServerGuard) watch(ctx context.Context) (<-chan watch.Event, func()) {
+	nothing := func() {}
+	client, err := discovery.NewForConfig(g.config)
+	if err != nil {
+		return nil, nothing
+	}
+	watching, err := client.EndpointSlices(metav1.NamespaceDefault).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + apiServerEndpoints})
+	if err != nil {
+		return nil, nothing
+	}
+	return watching.ResultChan(), watching.Stop
+}
+
+const apiServerEndpoints = "kubernetes" // the EndpointSlice's name, in the namespace default
+
+// look brings the addresses up to date, those of the endpoints when told to. What cannot be looked up stays as it was.
+func (g *APIServerGuard) look(ctx context.Context, endpoints bool) {
 	ctx, cancel := context.WithTimeout(ctx, guardTimeout)
 	defer cancel()
-	denied := map[netip.Addr]bool{}
 	for _, host := range g.hosts {
 		if addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host); err == nil {
 			g.byHost[host] = addrs
 		}
-		for _, addr := range g.byHost[host] {
-			denied[addr.Unmap()] = true
+	}
+	if endpoints {
+		if behind, err := g.endpoints(ctx); err == nil {
+			g.behind, g.said = behind, ""
+		} else if ctx.Err() == nil {
+			g.say(err)
 		}
 	}
-	if behind, err := g.endpoints(ctx); err == nil {
-		g.behind, g.said = behind, ""
-	} else if ctx.Err() == nil {
-		g.say(err)
+	g.put()
+}
+
+// put has what was found count.
+func (g *APIServerGuard) put() {
+	denied := map[netip.Addr]bool{}
+	for _, addrs := range g.byHost {
+		for _, addr := range addrs {
+			denied[addr.Unmap()] = true
+		}
 	}
 	for _, addr := range g.behind {
 		denied[addr] = true
@@ -109,10 +158,14 @@ func (g *APIServerGuard) endpoints(ctx context.Context) ([]netip.Addr, error) {
 	if err != nil {
 		return nil, err
 	}
-	slice, err := client.EndpointSlices(metav1.NamespaceDefault).Get(ctx, "kubernetes", metav1.GetOptions{})
+	slice, err := client.EndpointSlices(metav1.NamespaceDefault).Get(ctx, apiServerEndpoints, metav1.GetOptions{})
 	if err != nil {
 		return nil, err
 	}
+	return addressesOf(slice), nil
+}
+
+func addressesOf(slice *discoveryv1.EndpointSlice) []netip.Addr {
 	var addrs []netip.Addr
 	for _, endpoint := range slice.Endpoints {
 		for _, text := range endpoint.Addresses {
@@ -121,7 +174,7 @@ func (g *APIServerGuard) endpoints(ctx context.Context) ([]netip.Addr, error) {
 			}
 		}
 	}
-	return addrs, nil
+	return addrs
 }
 
 // say logs why the endpoints are not known, once for each reason.

@@ -3,9 +3,11 @@ package operator_test
 import (
 	"context"
 	"log/slog"
+	"net/http"
 	"net/netip"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -128,5 +130,38 @@ func TestWithoutTheRightTheGuardGoesOn(t *testing.T) {
 	}
 	if n := strings.Count(log.String(), "\n"); n != 1 {
 		t.Errorf("%d lines: %s", n, log)
+	}
+}
+
+// Endpoints are watched: a change counts at once, and while nothing changes nothing is asked.
+func TestTheAPIServersEndpointsAreWatched(t *testing.T) {
+	config := rest.CopyConfig(apiServer(t))
+	var gets, watches atomic.Int64
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if r.URL.Query().Has("watch") {
+				watches.Add(1)
+			} else {
+				gets.Add(1)
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	g := operator.NewAPIServerGuard(t.Context(), config, "", slog.New(slog.DiscardHandler))
+	ctx, stop := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { g.Run(ctx, 10*time.Millisecond) })
+	defer running.Wait()
+	defer stop()
+	for watches.Load() == 0 {
+		time.Sleep(10 * time.Millisecond)
+	}
+	before := gets.Load()
+	time.Sleep(500 * time.Millisecond) // fifty ticks
+	if n := gets.Load() - before; n > 1 || watches.Load() != 1 {
+		t.Errorf("%d reads and %d watches while nothing changed", n, watches.Load())
+	}
+	if addrs := behind(t, config); !denies(g, addrs[0]) {
+		t.Errorf("%s is let through", addrs[0])
 	}
 }

@@ -362,8 +362,14 @@ func (h *house) noCanary() {
 	for _, path := range []string{"/api/portal/addons", "/api/portal/addon-charts/example", "/api/portal/cli/discovery", "/metrics"} {
 		texts[path] = read(h, h.URL+path, token)
 	}
-	if h.Operator.Running() { // else its log has what it said
-		texts["operator metrics"] = read(h, h.MetricsURL, "")
+	// Of one that ended, its log has what it said; one whose namespace is gone ends by itself.
+	if resp, err := http.Get(h.MetricsURL); err == nil { //nolint:noctx // the operator's own address
+		text, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil && h.Operator.Running() {
+			h.Error(err)
+		}
+		texts["operator metrics"] = text
 	}
 	for where, text := range texts {
 		for _, form := range forms(h.canary) {
