@@ -17,6 +17,7 @@ import (
 	"helm.sh/helm/v3/pkg/ignore"
 	"sigs.k8s.io/yaml"
 
+	"zaentrum.io/zae/api/v1alpha1"
 	"zaentrum.io/zae/internal/fault"
 	"zaentrum.io/zae/internal/manifest"
 )
@@ -209,13 +210,20 @@ func (l *loading) chart(files []file, at string, depth int) (*helmchart.Chart, e
 	if meta == nil {
 		return nil, unusable(at, "Chart.yaml is missing")
 	}
-	if _, err := document(at+"Chart.yaml", meta); err != nil {
+	about, err := document(at+"Chart.yaml", meta)
+	if err != nil {
 		return nil, err
 	}
 	h, err := loader.LoadFiles(own)
 	if err != nil {
 		return nil, badMetadata(at+"Chart.yaml", err)
 	}
+	// Helm makes texts of booleans and numbers. Of our own annotations only texts count.
+	written, _ := about["annotations"].(map[string]any)
+	maps.DeleteFunc(h.Metadata.Annotations, func(k, _ string) bool {
+		_, isText := written[k].(string)
+		return !isText && strings.HasPrefix(k, v1alpha1.GroupVersion.Group+"/")
+	})
 	h.Raw = nil // nothing reads it, and it would hold every file twice
 	if requirements != nil {
 		// Helm reads it for charts of any apiVersion.

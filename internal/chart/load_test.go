@@ -358,3 +358,16 @@ func FuzzArchive(f *testing.F) {
 		}
 	})
 }
+
+// Of our own annotations only texts count: true without quotes is none.
+func TestOurAnnotationsAreTexts(t *testing.T) {
+	c, err := Load(archiveOf(tgz(t, map[string]string{
+		"Chart.yaml": "apiVersion: v2\nname: a\nversion: 1.0.0\nannotations: {zaentrum.io/addon: true, zaentrum.io/primary: \"7\", example.org/n: 1}\n",
+	})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(map[string]string{"zaentrum.io/primary": "7", "example.org/n": "1"}, c.Facts().Annotations); d != "" {
+		t.Error(d)
+	}
+}

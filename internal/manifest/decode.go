@@ -108,6 +108,9 @@ func convert(n *yaml.Node, depth int, budget *int) (any, error) {
 	}
 }
 
+// mergeKey stands for "<<" among the keys of a mapping. In quotes that is a key like any other.
+const mergeKey = "\x00<<"
+
 func convertMapping(n *yaml.Node, depth int, budget *int) (any, error) {
 	out := make(map[string]any, len(n.Content)/2)
 	lines := make(map[string]int, len(n.Content)/2)
@@ -121,6 +124,10 @@ func convertMapping(n *yaml.Node, depth int, budget *int) (any, error) {
 			return nil, &DecodeError{key.Line, "a key that is not a string"}
 		}
 		if key.Tag == "!!merge" {
+			if first, dup := lines[mergeKey]; dup {
+				return nil, &DecodeError{key.Line, fmt.Sprintf("duplicate key, first set on line %d", first)}
+			}
+			lines[mergeKey] = key.Line
 			merges = append(merges, value)
 			continue
 		}

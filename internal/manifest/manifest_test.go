@@ -39,6 +39,7 @@ func TestDecodeRefuses(t *testing.T) {
 		line int
 	}{
 		"duplicate keys":              {"a: 1\nb:\n  " + canary + ": 1\n  " + canary + ": 2\n", 4},
+		"two merges":                  {"a: &a {x: " + canary + "}\nb:\n  <<: *a\n  <<: *a\n", 4},
 		"a key that is a mapping":     {"? {a: " + canary + "}\n: 1\n", 1},
 		"bad syntax":                  {"a: b\n\tc: " + canary + "\n", 2},
 		"aliases without bound":       {bomb, 0},

@@ -61,6 +61,32 @@ type notAnObject string
 
 func (e notAnObject) Error() string { return string(e) }
 
+// onlyItems refuses a List that says anything else, which would be lost. What a cluster writes, without meaning, is fine.
+func onlyItems(tree map[string]any) error {
+	if v := tree["apiVersion"]; v != nil && v != "v1" {
+		return notAnObject("a List (apiVersion) that is not of v1")
+	}
+	for _, k := range slices.Sorted(maps.Keys(tree)) {
+		switch v := tree[k].(type) {
+		case nil:
+		case map[string]any:
+			if k != "metadata" {
+				return notAnObject("a List with a field besides items, which counts for nothing")
+			}
+			for _, item := range v {
+				if item != nil && item != "" {
+					return notAnObject("a List with metadata of its own, which counts for nothing (metadata)")
+				}
+			}
+		default:
+			if k != "apiVersion" && k != "kind" && k != "items" {
+				return notAnObject("a List with a field besides items, which counts for nothing")
+			}
+		}
+	}
+	return nil
+}
+
 // appendObjects appends the object that doc is, or those of the list that it is.
 func appendObjects(set manifest.Set, source string, doc any) (manifest.Set, error) {
 	tree, ok := doc.(map[string]any)
@@ -72,6 +98,9 @@ func appendObjects(set manifest.Set, source string, doc any) (manifest.Set, erro
 	}
 	if tree["kind"] != "List" {
 		return append(set, manifest.Object{Source: source, Tree: tree}), nil
+	}
+	if err := onlyItems(tree); err != nil {
+		return set, err
 	}
 	items, ok := tree["items"].([]any)
 	if !ok && tree["items"] != nil {
