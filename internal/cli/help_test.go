@@ -116,7 +116,9 @@ func exampleScript(example string) string {
 	switch {
 	case dialogue.Len() > 0:
 		how = "term 0 dialogue " + run
-	case strings.HasPrefix(run, "zae serve-"):
+	case strings.HasPrefix(run, "zae registry copy") && !strings.Contains(run, "postgres://"):
+		how = "database registry.db\n" + how
+	case strings.HasPrefix(run, "zae serve-"), strings.HasPrefix(run, "zae registry copy"): // no PostgreSQL runs here
 		how += " --help" // all of the line is read before the help is shown: a server would go on until it is stopped
 		how = strings.Replace(how, "' --help", " --help'", 1)
 	case strings.HasPrefix(run, "zae login"):

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -23,6 +24,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"zaentrum.io/zae/internal/apitype"
+	"zaentrum.io/zae/internal/registry"
 	"zaentrum.io/zae/internal/session/issuertest"
 	"zaentrum.io/zae/internal/trace"
 	"zaentrum.io/zae/internal/workertest"
@@ -116,8 +118,19 @@ func scripts() testscript.Params {
 			"nowhere":  cmdNowhere,
 			"offline":  cmdOffline,
 			"registry": cmdRegistry,
+			"database": cmdDatabase,
 		},
 	}
+}
+
+// database FILE makes an empty SQLite database of the API.
+func cmdDatabase(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: database FILE")
+	}
+	store, err := registry.Open(context.Background(), ts.MkAbs(args[0]))
+	ts.Check(err)
+	ts.Check(store.Close())
 }
 
 func portalOf(ts *testscript.TestScript) *fakePortal { return ts.Value(portalKey).(*fakePortal) }
