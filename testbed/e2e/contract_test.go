@@ -161,7 +161,7 @@ func (h *house) stream(ctx context.Context, token, name string) *stream {
 		h.Fatal(err)
 	}
 	req.Header.Set("Authorization", "Bearer "+token)
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := http.DefaultClient.Do(req) //nolint:bodyclose // it is, where it is read
 	if err != nil {
 		h.Fatal(err)
 	}
@@ -366,7 +366,7 @@ func TestTheContractOverHTTP(t *testing.T) {
 	// PATCH: refusals, a new version that is planned first, one that is not, values that replace.
 	h.refused(admin, map[string]refusal{
 		"nothing":                 {"PATCH", one, `{}`, 400, "invalid", nil, nil},
-		"an unknown field":        {"PATCH", one, `{"versoin":"1.3.0"}`, 400, "malformed", nil, nil},
+		"an unknown field":        {"PATCH", one, `{"verzion":"1.3.0"}`, 400, "malformed", nil, nil},
 		"a secret that is empty":  {"PATCH", one, `{"secretValues":{"database.url":""}}`, 400, "invalid", nil, nil},
 		"a path in two":           {"PATCH", one, `{"secretValues":{"database.url":` + string(secretValue) + `},"clearSecrets":["database.url"]}`, 400, "invalid", nil, nil},
 		"a secret as plain value": {"PATCH", one, `{"values":{"database":{"url":` + string(secretValue) + `}}}`, 400, "invalid", nil, nil},

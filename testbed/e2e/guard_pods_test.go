@@ -40,7 +40,6 @@ func (m *maker) template(labels object, restart string) object {
 		"automountServiceAccountToken":  m.bool(),
 		"shareProcessNamespace":         m.bool(),
 		"hostname":                      "h",
-		"subdomain":                     "s",
 		"setHostnameAsFQDN":             m.bool(),
 		"hostAliases":                   []any{object{"ip": "192.0.2.1", "hostnames": []any{"a.example"}}, object{"ip": "2001:db8::1", "hostnames": []any{"b.example"}}},
 		"enableServiceLinks":            m.bool(),

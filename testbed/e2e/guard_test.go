@@ -268,7 +268,7 @@ func (m *maker) maybe(o object, key string, v any) {
 func (m *maker) meta(name string) object {
 	meta := object{"name": name}
 	m.maybe(meta, "labels", object{"app.kubernetes.io/name": m.name, "x": m.one("", "y", "a_b.c-d")})
-	m.maybe(meta, "annotations", object{"example.org/note": strings.Repeat("ä {} <>", m.IntN(20)), "helm.sh/hook": m.one("pre-install", "post-upgrade")})
+	m.maybe(meta, "annotations", object{"note": strings.Repeat("ä {} <>", m.IntN(20)), "helm.sh/hook": m.one("pre-install", "post-upgrade")})
 	return meta
 }
 

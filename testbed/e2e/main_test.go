@@ -106,6 +106,8 @@ type opening struct {
 	alone bool
 	// gate is put between the operator and the API server when set.
 	gate func(http.Handler) http.Handler
+	// apiGate is put between the API and the API server when set.
+	apiGate func(http.Handler) http.Handler
 	// within is how long the test may take; 0 means five minutes.
 	within time.Duration
 }
@@ -124,7 +126,7 @@ func openHouse(t *testing.T, o opening) *house {
 	name := fmt.Sprintf("%s-%d", strings.Trim(unfit.ReplaceAllString(strings.ToLower(t.Name()), "-"), "-"), houses.Add(1))
 	s, err := stack.Start(ctx, stack.Options{
 		Bed: bed, Zae: zae, Namespace: name, Primary: primary,
-		OperatorArgs: o.args, APIArgs: o.api, Gate: o.gate,
+		OperatorArgs: o.args, APIArgs: o.api, Gate: o.gate, APIGate: o.apiGate,
 	})
 	if err != nil {
 		t.Fatal(err)

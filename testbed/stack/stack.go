@@ -35,6 +35,8 @@ type Options struct {
 	OperatorArgs, APIArgs []string
 	// Gate is put between the operator and the API server when set.
 	Gate func(http.Handler) http.Handler
+	// APIGate is put between the API and the API server when set.
+	APIGate func(http.Handler) http.Handler
 	// Progress gets one line per step. May be nil.
 	Progress io.Writer
 }
@@ -296,6 +298,15 @@ func (s *Stack) startAPI(ctx context.Context) error {
 	kubeconfig, err := s.Bed.KubeconfigFor(ctx, s.Namespace, "zae-api")
 	if err != nil {
 		return err
+	}
+	if s.options.APIGate != nil {
+		url, err := s.Bed.ProxyAPIServer("gate-of-zae-api-"+s.Namespace, s.options.APIGate)
+		if err != nil {
+			return err
+		}
+		if err := testbed.Redirect(kubeconfig, url); err != nil {
+			return err
+		}
 	}
 	addr, err := s.Bed.FreeAddr()
 	if err != nil {
