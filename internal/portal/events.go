@@ -21,6 +21,7 @@ import (
 	"zaentrum.io/zae/internal/apitype"
 	"zaentrum.io/zae/internal/fault"
 	"zaentrum.io/zae/internal/registry"
+	"zaentrum.io/zae/internal/telemetry"
 )
 
 const (
@@ -451,7 +452,7 @@ func (s *Server) chartEvents(w http.ResponseWriter, r *http.Request) {
 	}
 	defer leave()
 	ended := s.metrics.StreamOpened()
-	reason := "gone" // the reader went
+	reason := telemetry.StreamGone
 	defer func() { ended(reason) }()
 	out := &eventWriter{w: w, control: http.NewResponseController(w)}
 	w.Header().Set("Content-Type", apitype.EventStreamType)
@@ -475,7 +476,7 @@ func (s *Server) chartEvents(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 			return
 		case <-expiry:
-			reason = string(apitype.EndExpired)
+			reason = telemetry.StreamExpired
 			out.write(final(apitype.EventEnd, apitype.StreamEnd{Reason: apitype.EndExpired}).frame)
 			return
 		case <-beat.C:
@@ -484,17 +485,17 @@ func (s *Server) chartEvents(w http.ResponseWriter, r *http.Request) {
 			}
 		case e, ok := <-reader.events:
 			if !ok {
-				reason = string(apitype.EndSlow)
+				reason = telemetry.StreamSlow
 				out.write(final(apitype.EventEnd, apitype.StreamEnd{Reason: apitype.EndSlow}).frame)
 				return
 			}
 			if !out.write(e.frame) {
-				reason = string(apitype.EndSlow)
+				reason = telemetry.StreamSlow
 				return
 			}
 			beat.Reset(s.o.Heartbeat)
 			if e.final {
-				reason = "ended"
+				reason = telemetry.StreamEnded
 				return
 			}
 		}

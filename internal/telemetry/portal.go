@@ -73,6 +73,9 @@ func NewPortal() *Portal {
 	for _, result := range []string{RegistrationNew, RegistrationUnchanged, RegistrationFailed} {
 		p.registrations.WithLabelValues(result)
 	}
+	for _, reason := range []string{StreamEnded, StreamGone, StreamExpired, StreamSlow} {
+		p.streamEnds.WithLabelValues(reason)
+	}
 	return p
 }
 
@@ -107,6 +110,14 @@ func (p *Portal) Proxied(route, result string) { p.proxied.WithLabelValues(route
 
 // Registration notes what came of an attempt to register an addon.
 func (p *Portal) Registration(result string) { p.registrations.WithLabelValues(result).Inc() }
+
+// What ends an event stream.
+const (
+	StreamEnded   = "ended"
+	StreamGone    = "gone" // the reader went
+	StreamExpired = "expired"
+	StreamSlow    = "slow"
+)
 
 // StreamOpened notes an event stream; the function notes its end, and what ended it.
 func (p *Portal) StreamOpened() (ended func(reason string)) {
