@@ -16,7 +16,6 @@ import (
 	helmchart "helm.sh/helm/v3/pkg/chart"
 	"sigs.k8s.io/yaml"
 
-	"zaentrum.io/zae/api/v1alpha1"
 	"zaentrum.io/zae/internal/fault"
 )
 
@@ -138,17 +137,6 @@ func (a *Archive) file(name string) ([]byte, error) {
 		}
 	}
 	return nil, nil
-}
-
-// Defaults are the chart's values.yaml, without those of bundled charts.
-func (a *Archive) Defaults() (map[string]any, error) {
-	text, err := a.file("values.yaml")
-	if err != nil {
-		return nil, err
-	}
-	tree, err := document("values.yaml", text)
-	delete(tree, v1alpha1.PlatformKey)
-	return tree, err
 }
 
 // metadata is Chart.yaml.

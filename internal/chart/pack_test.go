@@ -153,9 +153,8 @@ func TestAPackedChartIsTheChart(t *testing.T) {
 		if _, err := loader.LoadArchive(bytes.NewReader(a.Bytes)); err != nil {
 			t.Errorf("Helm cannot load it: %v", err)
 		}
-		defaults, err := a.Defaults()
-		if err != nil || !cmp.Equal(defaults, want.Defaults) {
-			t.Errorf("defaults %v, %v", defaults, err)
+		if d := cmp.Diff(want.Defaults, got.Defaults); d != "" {
+			t.Error(d)
 		}
 		if name, err := a.FileName(); err != nil || name != got.Name+"-"+got.Version+".tgz" {
 			t.Errorf("%s, %v", name, err)

@@ -39,6 +39,9 @@ func (a *app) addonInit(name, dir string) error {
 	if strings.HasPrefix(name, v1alpha1.ReservedPrefix) {
 		return fault.New(fault.Usage, "names that start with %s are reserved for addon values", v1alpha1.ReservedPrefix)
 	}
+	if strings.HasPrefix(name+"-", v1alpha1.ReservedPrefix) {
+		return fault.New(fault.Usage, "the objects of an addon called %s would start with %s, which is reserved for addon values", name, v1alpha1.ReservedPrefix)
+	}
 	if name[0] >= '0' && name[0] <= '9' {
 		return fault.New(fault.Usage, "%s cannot be the name of a Service, which starts with a letter", name)
 	}

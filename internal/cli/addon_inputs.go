@@ -12,6 +12,7 @@ import (
 	"zaentrum.io/zae/internal/apitype"
 	"zaentrum.io/zae/internal/fault"
 	"zaentrum.io/zae/internal/inputs"
+	"zaentrum.io/zae/internal/lint"
 	"zaentrum.io/zae/internal/values"
 )
 
@@ -61,7 +62,7 @@ func (a *app) addonInputs(ctx context.Context, arg string, o *inputsOptions) err
 	if facts.SchemaError != "" {
 		return fault.New(fault.Chart, "chart: %s", facts.SchemaError)
 	}
-	defaults, err := found.Defaults()
+	defaults, err := lint.Defaults(found)
 	if err != nil {
 		return err
 	}
@@ -110,7 +111,7 @@ func (c *chartInputs) value(in inputs.Input) any {
 	return in.Default
 }
 
-// fromChart is what values.yaml has.
+// fromChart is what values.yaml has, or that of a bundled chart.
 func (c *chartInputs) fromChart(in inputs.Input) (any, bool) {
 	if in.Secret || in.Generate != "" || in.HoldsSecrets || in.Unaddressable {
 		return nil, false

@@ -20,6 +20,7 @@ import (
 	"zaentrum.io/zae/internal/fault"
 	"zaentrum.io/zae/internal/guard"
 	"zaentrum.io/zae/internal/inputs"
+	"zaentrum.io/zae/internal/lint"
 	"zaentrum.io/zae/internal/manifest"
 	"zaentrum.io/zae/internal/values"
 )
@@ -111,10 +112,10 @@ func (c *offlineChart) view(checked *engine.Checked) *planView {
 	return &planView{doc: doc, given: c.given, text: c.facts.Schema, schema: c.schema, inputs: c.withDefaults(), chartValues: true, rendered: c.flags.verbatim}
 }
 
-// withDefaults are the inputs with what the chart's values.yaml has as their defaults, which is what counts; a generated
-// value comes before either.
+// withDefaults are the inputs with what the chart's values.yaml has as their defaults, or that of a bundled chart, which is
+// what counts; a generated value comes before either.
 func (c *offlineChart) withDefaults() []inputs.Input {
-	defaults, err := c.archive.Defaults()
+	defaults, err := lint.Defaults(c.archive)
 	if err != nil {
 		return c.facts.Inputs // the chart was loaded: it has some
 	}

@@ -1,16 +1,22 @@
 package cli
 
 import (
+	"slices"
 	"strings"
 
 	"zaentrum.io/zae/internal/inputs"
 	"zaentrum.io/zae/internal/lint"
+	"zaentrum.io/zae/internal/values"
 )
 
 // howToGive are the flags that give an input, fit to be copied, and what may stand in them.
 func (v *planView) howToGive(in inputs.Input) string {
 	if in.Secret {
 		return "give --set-secret " + in.Path + " (prompt), " + safeWays
+	}
+	_, plain := values.Get(v.doc.Values, strings.Split(in.Path, "."))
+	if in.Generate != "" && !plain && !slices.Contains(v.doc.SecretKeys, in.Path) {
+		return "the schema refuses what " + in.Generate + " generates for " + in.Path + ": the chart's author has to change one or the other"
 	}
 	flags := v.flagFor(in)
 	limits := strings.Join(limitsText(in), ", ")

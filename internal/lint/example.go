@@ -1,6 +1,20 @@
 package lint
 
-import "zaentrum.io/zae/internal/inputs"
+import (
+	"zaentrum.io/zae/internal/chart"
+	"zaentrum.io/zae/internal/inputs"
+	"zaentrum.io/zae/internal/render"
+)
+
+// Defaults are the values that a chart has where nobody gives any, those of bundled charts too. Of a chart that was not
+// read in a worker before, nobody knows how long that takes.
+func Defaults(a *chart.Archive) (map[string]any, error) {
+	loaded, err := chart.Load(a)
+	if err != nil {
+		return nil, err
+	}
+	return render.Defaults(loaded), nil
+}
 
 // Example is a value that the schema takes for an input, fit to be shown to a person: its default, the first that is
 // listed, or a plain one of its type. It is false where none is found. The schema has to be one that validates.

@@ -113,6 +113,15 @@ type loaded struct {
 	chart     *chart.Chart
 	schema    *inputs.Schema // nil when it cannot be used
 	schemaErr error
+	all       map[string]any // what defaults has found
+}
+
+// defaults are the values that are there when nobody gives any, those of bundled charts too.
+func (l *loaded) defaults() map[string]any {
+	if l.all == nil {
+		l.all = render.Defaults(l.chart)
+	}
+	return l.all
 }
 
 func load(a *chart.Archive) (*loaded, error) {
@@ -204,7 +213,7 @@ func (l *loaded) render(ctx context.Context, j Job, twice bool, spend time.Durat
 	if l.schemaErr != nil {
 		out.ValuesErrors = append(out.ValuesErrors, l.schemaErr.Error())
 	} else {
-		out.Inputs = l.schema.States(l.chart.Defaults, layers.Lookup())
+		out.Inputs = l.schema.States(l.defaults(), layers.Lookup())
 		out.ValuesErrors = append(l.inPlain(j.Spec), render.Validate(in, l.schema)...)
 	}
 	switch {
