@@ -267,7 +267,7 @@ func goodFacts() Facts {
 func goodWorkload(kind string) map[string]any {
 	pod := map[string]any{
 		"containers": []any{map[string]any{
-			"name": "app", "image": "ghcr.io/example/app:1@sha256:0", "readinessProbe": map[string]any{"tcpSocket": map[string]any{"port": int64(80)}},
+			"name": "app", "image": "ghcr.io/example/app:1@sha256:0000000000000000000000000000000000000000000000000000000000000000", "readinessProbe": map[string]any{"tcpSocket": map[string]any{"port": int64(80)}},
 			"resources": map[string]any{"requests": map[string]any{"cpu": "1m"}},
 		}},
 	}

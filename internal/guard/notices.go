@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -13,15 +14,17 @@ func pinnedDigest(_ *scope, o *object) []hit {
 	var hits []hit
 	for _, c := range o.containers() {
 		image := c.at("image")
-		name, _, pinned := strings.Cut(image.text(), "@")
-		if name == "" || pinned {
+		name, digest, pinned := strings.Cut(image.text(), "@")
+		if name == "" || pinned && imageDigest.MatchString(digest) {
 			continue
 		}
 		_, tag, _ := strings.Cut(name[strings.LastIndexByte(name, '/')+1:], ":")
-		switch tag {
-		case "":
+		switch {
+		case pinned:
+			hits = append(hits, image.hit("the image's digest is none"))
+		case tag == "":
 			hits = append(hits, image.hit("the image has no tag and no digest"))
-		case "latest":
+		case tag == "latest":
 			hits = append(hits, image.hit("the image's tag is latest, and it has no digest"))
 		default:
 			hits = append(hits, image.hit("the image has no digest"))
@@ -29,6 +32,9 @@ func pinnedDigest(_ *scope, o *object) []hit {
 	}
 	return hits
 }
+
+// imageDigest is what names one content.
+var imageDigest = regexp.MustCompile(`^(?:sha256:[a-f0-9]{64}|sha384:[a-f0-9]{96}|sha512:[a-f0-9]{128})$`)
 
 // serviceAccountToken looks at pods only: the operator switches the token off where a pod says nothing,
 // whatever its service account says.

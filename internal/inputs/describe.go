@@ -27,6 +27,7 @@ type describer struct {
 	looks   int
 	hints   int
 	text    int
+	secrets []view // what applies to secret inputs, and to those that hold secrets
 }
 
 // detail is what a schema keeps of an input besides.
@@ -298,6 +299,9 @@ func (d *describer) input(v, more view, at place, path, kind, generate string) I
 	default:
 		in.Type = TypeJSON
 		in.HoldsSecrets = slices.ContainsFunc(append(slices.Clone(v), more...), func(s *subschema) bool { return s.secrets })
+	}
+	if in.Secret || in.HoldsSecrets {
+		d.secrets = append(d.secrets, v, more)
 	}
 	if n := v.first("default"); n != nil && !in.Secret && !in.HoldsSecrets && d.room(n) {
 		in.Default = n.value()

@@ -38,7 +38,7 @@ type node struct {
 	text   string           // of a string; a number as written
 	items  []*node          // of an array
 	keys   []string         // of an object, in document order, each once
-	fields map[string]*node // of an object; of a key that is there twice the last, as JSON decoders do
+	fields map[string]*node // of an object
 }
 
 func (n *node) field(key string) *node {
@@ -181,13 +181,14 @@ func readObject(dec *json.Decoder, text []byte, depth int) (*node, error) {
 			return nil, notJSON(text, err)
 		}
 		key, _ := token.(string)
+		if _, again := n.fields[key]; again { // which one counts is each reader's choice
+			return nil, invalid(line(text, dec.InputOffset()), "%s is there twice", showKey(key))
+		}
 		value, err := readValue(dec, text, depth+1)
 		if err != nil {
 			return nil, err
 		}
-		if _, again := n.fields[key]; !again {
-			n.keys = append(n.keys, key)
-		}
+		n.keys = append(n.keys, key)
 		n.fields[key] = value
 	}
 	_, err := dec.Token()

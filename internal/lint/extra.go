@@ -2,6 +2,7 @@ package lint
 
 import (
 	"context"
+	"errors"
 	"regexp"
 	"slices"
 	"strings"
@@ -38,6 +39,50 @@ func (l *linter) extra(ctx context.Context, base *worker.Result, g given, platfo
 	}
 	l.steady(base.Objects, set)
 	return nil
+}
+
+// calledOtherwise renders an addon of another name than the chart's: the primary Service is still the one that the chart
+// names.
+func (l *linter) calledOtherwise(ctx context.Context, base *worker.Result, g given, platform map[string]any) error {
+	primary := l.primary()
+	named := func(set manifest.Set) (manifest.Object, bool) {
+		for _, o := range setOf(set, "Service") {
+			if o.ID().Name == primary {
+				return o, true
+			}
+		}
+		return manifest.Object{}, false
+	}
+	service, there := named(base.Objects)
+	if l.spare() < 1 || !there || !strings.Contains(l.text[service.Source], "elease") && !l.helpersReadRelease() {
+		return nil // nothing depends on the name
+	}
+	job := g.job("zs-other-name", platform)
+	result, err := l.o.Worker.Render(ctx, l.src.Archive, job)
+	l.out.Renders++
+	var over *worker.Overrun
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.As(err, &over):
+		return nil
+	case err != nil:
+		return err
+	}
+	if _, there = named(result.Objects); !there && len(result.ValuesErrors) == 0 {
+		l.finding("name-changes", service, "metadata.name", "the primary's name changes with the addon's: of an addon that is called otherwise than the chart, the plan is refused", static)
+	}
+	return nil
+}
+
+// helpersReadRelease tells whether a named template may say the addon's name.
+func (l *linter) helpersReadRelease() bool {
+	for name, text := range l.text {
+		if (strings.HasSuffix(name, ".tpl") || strings.Contains(name, "/_")) && strings.Contains(text, "elease") {
+			return true
+		}
+	}
+	return false
 }
 
 // otherSecrets are the same values with other secrets, of another length where the schema lets them.

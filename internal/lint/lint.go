@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"zaentrum.io/zae/api/v1alpha1"
 	"zaentrum.io/zae/internal/chart"
 	"zaentrum.io/zae/internal/fault"
 	"zaentrum.io/zae/internal/inputs"
@@ -299,6 +300,9 @@ func (l *linter) render(ctx context.Context) error {
 		if err := l.extra(ctx, base, baseGiven, platform); err != nil {
 			return err
 		}
+		if err := l.calledOtherwise(ctx, base, baseGiven, platform); err != nil {
+			return err
+		}
 	}
 	if l.before != nil {
 		if err := l.objectsBefore(ctx, base, platform); err != nil {
@@ -477,9 +481,41 @@ func (l *linter) valueFiles() []row {
 			l.f.add(Finding{Rule: "ci-refused", File: name, Line: brokenLine(texts[name]), Column: 1, Message: "the file cannot be read as values: " + err.Error(), Fix: "Correct the file: it is a mapping of values."}, static)
 			continue
 		}
+		l.fileAlone(name, tree)
 		out = append(out, row{picks: make([]int, len(l.space.params)), file: name, tree: tree})
 	}
 	return out
+}
+
+// fileAlone holds a file in ci/ against the schema as it is, but for secrets and generated values that are not in it.
+func (l *linter) fileAlone(file string, tree map[string]any) {
+	spec := values.CloneTree(tree)
+	delete(spec, v1alpha1.PlatformKey)
+	generated := map[string]string{}
+	for _, in := range l.space.schema.Inputs() {
+		if v, there := values.Get(spec, strings.Split(in.Path, ".")); in.Generate != "" && !in.Unaddressable && (!there || v == nil || v == "") {
+			generated[in.Path] = l.space.made.generated(in)
+		}
+	}
+	layers := values.Layers{Defaults: l.space.defaults, Subcharts: l.space.subcharts, Generated: generated, Spec: spec}
+	l.fileRefused(file, slices.DeleteFunc(l.space.schema.Validate(layers.Merged()), func(problem string) bool {
+		path, what, _ := strings.Cut(problem, ": ")
+		if !strings.HasPrefix(what, "is required") {
+			return false
+		}
+		if _, there := values.Get(spec, strings.Split(path, ".")); there { // a null
+			return false
+		}
+		in, known := l.space.schema.Input(path)
+		return known && in.Secret || !known && l.onlySecrets(path)
+	}))
+}
+
+// onlySecrets tells whether all that a group asks for is secret or generated.
+func (l *linter) onlySecrets(group string) bool {
+	return !slices.ContainsFunc(l.space.schema.Inputs(), func(in inputs.Input) bool {
+		return strings.HasPrefix(in.Path, group+".") && in.RequiredInGroup && !in.Secret && in.Generate == ""
+	})
 }
 
 // warnings are what a render says that changes each time.

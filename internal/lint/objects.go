@@ -242,7 +242,14 @@ func (l *linter) images(set manifest.Set, number int) {
 			continue
 		}
 		for _, leaf := range leaves(o) {
-			if !imagePath.MatchString(leaf.path) || strings.Contains(leaf.text, "@") {
+			if !imagePath.MatchString(leaf.path) {
+				continue
+			}
+			if leaf.text != "" && !imageName.MatchString(leaf.text) && !madeUp.MatchString(leaf.text) {
+				l.refers("image-not-pinned", Error, o, spot{path: leaf.path}, number, "no image has such a name: it is [HOST/]PATH in lower case, with :TAG, or @sha256: and 64 digits")
+				continue
+			}
+			if strings.Contains(leaf.text, "@") {
 				continue
 			}
 			_, tag, tagged := strings.Cut(leaf.text[strings.LastIndexByte(leaf.text, '/')+1:], ":")
@@ -255,5 +262,10 @@ func (l *linter) images(set manifest.Set, number int) {
 		}
 	}
 }
+
+// imageName is what a container runtime takes for the name of an image.
+var imageName = regexp.MustCompile(`^(?:(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9])(?:\.(?:[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9]))*(?::[0-9]+)?/|\[[a-fA-F0-9:]+\](?::[0-9]+)?/)?` +
+	`[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*(?::[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127})?` +
+	`(?:@(?:sha256:[a-f0-9]{64}|sha384:[a-f0-9]{96}|sha512:[a-f0-9]{128}))?$`)
 
 var imagePath = regexp.MustCompile(`^spec\.template\.spec\.(?:initContainers|containers)\[[0-9]+\]\.image$`)

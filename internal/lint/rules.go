@@ -113,7 +113,7 @@ func Rules() []Rule {
 			Fix: `Add "minLength": 1, a pattern or an enum, or give it a default in values.yaml, which a secret never has.`,
 		},
 		{
-			ID: "secret-default", Title: "values.yaml holds no secret or generated input", Severity: Error,
+			ID: "secret-default", Title: "nothing in the chart is the value of a secret or generated input", Severity: Error,
 			Why: "A secret default is the same secret on every instance; a generated input needs none.",
 			Fix: "Take it out of values.yaml.",
 		},
@@ -252,7 +252,7 @@ func Rules() []Rule {
 		{
 			ID: "name-changes", Title: "names stay the same from version to version", Severity: Warning,
 			Why: "An object with a new name is a new object: the old one is deleted, a claim with its data.",
-			Fix: "Leave version and app version out of names.",
+			Fix: "Leave version and app version out of names, and the release's name out of that of the primary Service, which zaentrum.io/primary says.",
 		},
 		{
 			ID: "image-not-pinned", Title: "images are of one version", Severity: Warning,

@@ -172,6 +172,9 @@ func (s *subject) input(in inputs.Input) {
 	if in.Secret || in.Generate != "" {
 		s.secretDefault(in, path)
 	}
+	if in.Secret || in.HoldsSecrets {
+		s.schemaDefault(in, path)
+	}
 	if !there || chartValue == "" {
 		free := in.Type == inputs.TypeString && in.Enum == nil && in.Pattern == "" && in.Format == "" && in.Generate == "" &&
 			(in.MinLength == "" || in.MinLength == "0")
@@ -217,6 +220,31 @@ func (s *subject) secretDefault(in inputs.Input, path []string) {
 		one.Fix = "Take it out of the bundled chart's values.yaml, or write null for it into that of the chart."
 	}
 	s.add(one, at)
+}
+
+// schemaDefault tells of a default of a secret in the schema, its own or that of an object around it.
+func (s *subject) schemaDefault(in inputs.Input, path []string) {
+	for i := range len(path) + 1 {
+		for _, declared := range s.document.properties(path[:i]) {
+			for _, n := range s.document.around(declared) {
+				at := n.fields["default"]
+				v := at
+				for _, key := range path[i:] {
+					if v != nil {
+						v = v.fields[key]
+					}
+				}
+				if v == nil || v.fields == nil && !v.list && (v.scalar == nil || v.scalar == "") {
+					continue
+				}
+				s.add(Finding{
+					Rule: "secret-default", File: schemaFile, Path: in.Path, Message: in.Path + ": a secret input has a default here",
+					Fix: "Take it out of values.schema.json: whoever may read the chart reads it.",
+				}, s.document.place(at))
+				return
+			}
+		}
+	}
 }
 
 // samples is how many values are generated to see whether the schema takes them.
