@@ -2,10 +2,14 @@ package lint
 
 import (
 	"context"
+	"encoding/base32"
+	"encoding/base64"
+	"encoding/hex"
 	"hash/fnv"
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"zaentrum.io/zae/internal/manifest"
@@ -72,6 +76,7 @@ func (l *linter) derived(a, b manifest.Set, before, after map[string]string, num
 		}
 	}
 	theirs := counterparts(a, b)
+	l.presence(a, b, theirs, told, number)
 	for i, o := range a {
 		if theirs[i] == nil || told[o.ID().String()+"\x00"] {
 			continue
@@ -84,7 +89,7 @@ func (l *linter) derived(a, b manifest.Set, before, after map[string]string, num
 		}
 		for _, leaf := range leaves(o) {
 			text, there := fields[leaf.path]
-			if !there || text == leaf.text || leaf.key || leaf.data || leaf.checksum || told[clean(o.ID().String())+"\x00"+clean(leaf.path)] {
+			if !there || text == leaf.text || leaf.key || leaf.data || leaf.checksum && sum(leaf.text, text, before) || told[clean(o.ID().String())+"\x00"+clean(leaf.path)] {
 				continue
 			}
 			if path := holds(leaf.text, text, before, after); path != "" {
@@ -94,6 +99,94 @@ func (l *linter) derived(a, b manifest.Set, before, after map[string]string, num
 			l.finding("secret-derived", o, leaf.path, "changes with a secret input", number)
 		}
 	}
+}
+
+// presence tells of objects, members and items that there are with some secrets, and with others not.
+func (l *linter) presence(a, b manifest.Set, theirs []*manifest.Object, told map[string]bool, number int) {
+	taken := map[string]bool{}
+	for i, o := range a {
+		id := o.ID().String()
+		switch other := theirs[i]; {
+		case told[clean(id)+"\x00"]:
+			if other != nil {
+				taken[other.ID().String()] = true
+			}
+		case other == nil:
+			l.finding("secret-derived", o, "metadata.name", "is rendered, or not, depending on a secret input", number)
+		default:
+			taken[other.ID().String()] = true
+			members(o.Tree, other.Tree, "", func(path string) {
+				if !told[clean(id)+"\x00"+clean(path)] {
+					l.finding("secret-derived", o, path, "what is in it depends on a secret input", number)
+				}
+			})
+		}
+	}
+	for _, o := range b {
+		if !taken[o.ID().String()] {
+			l.finding("secret-derived", o, "metadata.name", "is rendered, or not, depending on a secret input", number)
+		}
+	}
+}
+
+// members finds maps that have other keys in two trees, and lists of another length.
+func members(a, b any, path string, tell func(path string)) {
+	switch a := a.(type) {
+	case map[string]any:
+		other, ok := b.(map[string]any)
+		same := ok && len(a) == len(other)
+		for _, key := range slices.Sorted(maps.Keys(a)) {
+			item, there := other[key]
+			if same = same && there; !there {
+				continue
+			}
+			at := strings.TrimPrefix(path+"."+key, ".")
+			if strings.ContainsAny(key, "./ ") {
+				at = path + "[" + key + "]"
+			}
+			members(a[key], item, at, tell)
+		}
+		if !same {
+			tell(path)
+		}
+	case []any:
+		other, ok := b.([]any)
+		for i := range min(len(a), len(other)) {
+			members(a[i], other[i], path+"["+strconv.Itoa(i)+"]", tell)
+		}
+		if !ok || len(a) != len(other) {
+			tell(path)
+		}
+	}
+}
+
+// shortestPart is the length from which a part of a secret's encoding is one.
+const shortestPart = 6
+
+// sum tells whether a text is a digest of a secret, as far as can be seen: as long as with a secret of another length, or
+// a number, and no part of an encoding that can be read back.
+func sum(text, other string, secrets map[string]string) bool {
+	if len(text) != len(other) && (strings.Trim(text+other, "0123456789") != "" || len(text) > 10) {
+		return false
+	}
+	low := strings.ToLower(text)
+	for _, secret := range secrets {
+		if len(secret) < shortestPart {
+			continue
+		}
+		backwards := []rune(secret)
+		slices.Reverse(backwards)
+		for _, form := range []string{
+			secret, string(backwards), hex.EncodeToString([]byte(secret)), base32.StdEncoding.EncodeToString([]byte(secret)),
+			base64.StdEncoding.EncodeToString([]byte(secret)), base64.URLEncoding.EncodeToString([]byte(secret)),
+		} {
+			form = strings.ToLower(form)
+			if strings.Contains(low, form) || len(low) >= shortestPart && strings.Contains(form, low) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // holds is the secret that is in a text as it is, however short: with another one there is the other in its place.

@@ -153,6 +153,9 @@ type linter struct {
 	probed      map[string]bool // inputs of which it was told that templates do not take them
 	probedAll   bool            // each field was in a set of values that was probed
 
+	// chance tells that it is chance whether two renders differ, and the templates say why.
+	chance bool
+
 	before *space // of the version before; nil for none
 }
 
@@ -208,6 +211,7 @@ func (l *linter) run(ctx context.Context) error {
 	}
 	s.judge()
 	calls(sources, s.reads, l.f)
+	l.chance = shuffled(sources, s.reads, l.f)
 	if l.chart.SchemaError != "" || s.impossible() {
 		l.guard(nil, true, static, platformKeys())
 		return nil
@@ -522,6 +526,9 @@ func (l *linter) onlySecrets(group string) bool {
 func (l *linter) warnings(all []string, number int) {
 	for _, text := range all {
 		if strings.Contains(text, ": the template calls ") { // told with its column
+			continue
+		}
+		if l.chance && strings.Contains(text, "differs each time it is rendered") {
 			continue
 		}
 		one := Finding{Rule: "not-deterministic", Message: text}

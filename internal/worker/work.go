@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"zaentrum.io/zae/api/v1alpha1"
@@ -113,14 +114,13 @@ type loaded struct {
 	chart     *chart.Chart
 	schema    *inputs.Schema // nil when it cannot be used
 	schemaErr error
+	found     sync.Once
 	all       map[string]any // what defaults has found
 }
 
 // defaults are the values that are there when nobody gives any, those of bundled charts too.
 func (l *loaded) defaults() map[string]any {
-	if l.all == nil {
-		l.all = render.Defaults(l.chart)
-	}
+	l.found.Do(func() { l.all = render.Defaults(l.chart) })
 	return l.all
 }
 
