@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -15,6 +16,7 @@ import (
 	"strings"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"zaentrum.io/zae/api/v1alpha1"
 	"zaentrum.io/zae/internal/chart"
@@ -192,8 +194,20 @@ func (a *app) platformFile(name string) (*v1alpha1.Zaentrum, error) {
 		}
 		return nil, bad("has a value of the wrong type")
 	}
-	if z.Namespace == "" {
+	switch {
+	case z.Namespace == "":
 		return nil, bad("has no metadata.namespace")
+	case len(validation.IsDNS1123Label(z.Namespace)) > 0:
+		return nil, bad("has a metadata.namespace that is no name of one")
+	case z.Spec.Hostname != "" && len(validation.IsDNS1123Subdomain(z.Spec.Hostname)) > 0:
+		return nil, bad("has a spec.hostname that is none")
+	}
+	strict := json.NewDecoder(bytes.NewReader(raw))
+	strict.DisallowUnknownFields()
+	if err := strict.Decode(new(v1alpha1.Zaentrum)); err != nil {
+		if _, field, ok := strings.Cut(err.Error(), "unknown field "); ok {
+			a.err.printf("note: the platform file %s has the field %s, which no chart sees\n", name, strings.Trim(field, `"`))
+		}
 	}
 	return &z, nil
 }

@@ -7,6 +7,7 @@ import (
 	"zaentrum.io/zae/api/v1alpha1"
 	"zaentrum.io/zae/internal/apply"
 	"zaentrum.io/zae/internal/guard"
+	"zaentrum.io/zae/internal/inputs"
 	"zaentrum.io/zae/internal/manifest"
 	"zaentrum.io/zae/internal/plan"
 )
@@ -125,7 +126,7 @@ func (e *Engine) preview(ctx context.Context, r Request, owner apply.Owner, reca
 // one that is new.
 func (c *Checked) Plan(owned manifest.Set) *v1alpha1.Plan {
 	p := plan.Compute(plan.Input{
-		Chart: c.Chart.Facts, Schema: string(c.Chart.Schema), ValuesErrors: c.ValuesErrors, Wanted: c.Objects, Owned: owned,
+		Chart: c.Chart.Facts, Schema: string(inputs.WithoutSecretDefaults(c.Chart.Schema)), ValuesErrors: c.ValuesErrors, Wanted: c.Objects, Owned: owned,
 	})
 	p.Inputs = c.Inputs
 	judged(p, c)

@@ -1,5 +1,5 @@
 // Package initchart is the chart that an author starts from: a small addon that keeps the contract, plans without a
-// violation or a warning, and passes Helm's own checks, as files that are built in.
+// violation, with no warning but that its image has no digest, and passes Helm's own checks, as files that are built in.
 package initchart
 
 import (

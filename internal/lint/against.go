@@ -43,6 +43,15 @@ func (l *linter) versionBefore(ctx context.Context) (*space, error) {
 
 // raised compares the versions of charts that differ.
 func (l *linter) raised(before v1alpha1.PlanChart) {
+	if was, now := strings.ToLower(before.Name), strings.ToLower(l.chart.Facts.Name); was != now {
+		at := l.inYAML(chartFile, "name")
+		l.f.add(Finding{
+			Rule: "version-not-raised", File: chartFile, Line: at.line, Column: at.column,
+			Message: "the chart that it is compared with has another name: " + before.Name,
+			Fix:     "Compare with a version of the same chart; under another name it is another addon.",
+		}, static)
+		return
+	}
 	now, err1 := semver.NewVersion(l.chart.Facts.Version)
 	was, err2 := semver.NewVersion(before.Version)
 	if err1 != nil || err2 != nil || now.GreaterThan(was) || l.chart.Facts.Digest == before.Digest {

@@ -301,6 +301,10 @@ func TestWhatAuthorsAreToldOf(t *testing.T) {
 			[]string{"templates/more.yaml:5:3 warning secret-derived ConfigMap/sums: metadata.name: is rendered, or not, depending on a secret input"}},
 		"an item that a secret decides on": {map[string]string{schema: schemaOf(secret, required), more: deployment("", requests, "args:", "- a", "{{ if gt (len .Values.p) 24 }}- b{{ end }}")},
 			[]string{"templates/more.yaml:16:11 warning secret-derived Deployment/more: spec.template.spec.containers[0].args: what is in it depends on a secret input"}},
+		"the platform's block in values.yaml": {map[string]string{given: "a: b\nzaentrum:\n  hostname: here\n"}, []string{"values.yaml:2:1 warning undeclared-default zaentrum: the platform's own block, of which a chart has none"}},
+		"capitals in the name":                {map[string]string{"Chart.yaml": strings.Replace(tinyChart(""), "name: tiny", "name: Tiny", 1)}, []string{"Chart.yaml:2:1 warning addon-name the chart's name has capitals: the addon is called tiny"}},
+		"a schema that is no JSON":            {map[string]string{schema: "{\n\n\"type\": }"}, []string{"values.schema.json:3:1 error schema-invalid values.schema.json line 3: not valid JSON"}},
+		"a key of the schema twice":           {map[string]string{schema: "{\n\"type\": \"object\",\n\"type\": \"object\"}"}, []string{"values.schema.json:3:1 error schema-invalid values.schema.json line 3: type is there twice"}},
 		"another namespace": {map[string]string{more: data("places", "a: foo.default.svc.cluster.local", "b: https://foo.other.svc:8080/x", "c: kubernetes.default.svc", "d: foo.{{ .Values.zaentrum.namespace }}.svc")},
 			[]string{
 				"templates/more.yaml:6:3 warning hard-coded-platform ConfigMap/places: data.a: an address in the namespace default is written into the chart",
@@ -350,6 +354,10 @@ func TestVersionsAreComparedWithWhatBothTake(t *testing.T) {
 			map[string]string{"values.schema.json": schema, "values.yaml": values, "templates/more.yaml": behind(deployment("", "args: [a]"))},
 			map[string]string{"values.schema.json": schema, "values.yaml": values, "templates/more.yaml": behind(strings.ReplaceAll(deployment("", "args: [a]"), "{app: more}", "{app: other}"))},
 			"error immutable-field Deployment/more: spec.selector: is another one than in the version before, and cannot be changed (with live=true)",
+		},
+		"another chart": {
+			map[string]string{"Chart.yaml": strings.Replace(tinyChart(""), "name: tiny", "name: other", 1)}, nil,
+			"warning version-not-raised the chart that it is compared with has another name: other",
 		},
 		"required in a group": {
 			map[string]string{"values.schema.json": group("")},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,6 +33,9 @@ type subject struct {
 	f        *found
 }
 
+// schemaLine is the line that a fault of a schema names.
+var schemaLine = regexp.MustCompile(`^values\.schema\.json line ([0-9]+): `)
+
 // maxInputPath is the longest path of an input (contract §1).
 const maxInputPath = 250
 
@@ -41,9 +45,23 @@ func (s *subject) judge() {
 		at := newYAMLDoc([]byte(s.files[chartFile])).place([]string{"name"})
 		s.add(Finding{Rule: "addon-name", File: chartFile, Message: "the chart's name is no name of an addon"}, at)
 	}
+	if name := strings.ToLower(s.chart.Name); name != s.chart.Name && chart.CheckName(name) == nil {
+		at := newYAMLDoc([]byte(s.files[chartFile])).place([]string{"name"})
+		s.add(Finding{Rule: "addon-name", Severity: Warning, File: chartFile, Message: "the chart's name has capitals: the addon is called " + name}, at)
+	}
+	if _, there := s.chart.Helm().Values[v1alpha1.PlatformKey]; there || child(s.yaml.root, v1alpha1.PlatformKey) != nil {
+		s.add(Finding{
+			Rule: "undeclared-default", Severity: Warning, File: valuesFile, Path: v1alpha1.PlatformKey,
+			Message: v1alpha1.PlatformKey + ": the platform's own block, of which a chart has none", Fix: "Take it out: the platform hands its values over.",
+		}, s.yaml.place([]string{v1alpha1.PlatformKey}))
+	}
 	s.yaml11()
 	if s.facts.SchemaError != "" {
 		at := position{}
+		if m := schemaLine.FindStringSubmatch(s.facts.SchemaError); m != nil {
+			at.line, _ = strconv.Atoi(m[1])
+			at.column = 1
+		}
 		for _, word := range strings.Fields(s.facts.SchemaError) {
 			if word := strings.Trim(word, ":,"); strings.HasPrefix(word, "#") {
 				at = s.document.place(s.document.pointer(word))

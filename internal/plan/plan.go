@@ -12,14 +12,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"zaentrum.io/zae/api/v1alpha1"
-	"zaentrum.io/zae/internal/inputs"
 	"zaentrum.io/zae/internal/manifest"
 )
 
 // Input is what a plan is made of.
 type Input struct {
 	Chart        v1alpha1.PlanChart
-	Schema       string   // the chart's values.schema.json, or empty; in the plan it is without defaults of secrets
+	Schema       string   // the chart's values.schema.json, or empty
 	ValuesErrors []string // in report order
 	Violations   []string // in report order
 	// Wanted is what the chart renders, in any order. Nil when nothing was rendered, which is not the same as
@@ -34,7 +33,7 @@ type Input struct {
 func Compute(in Input) *v1alpha1.Plan {
 	p := &v1alpha1.Plan{
 		Chart:        in.Chart,
-		ValuesSchema: string(inputs.WithoutSecretDefaults([]byte(in.Schema))),
+		ValuesSchema: in.Schema,
 		ValuesErrors: in.ValuesErrors,
 		Violations:   in.Violations,
 	}
