@@ -214,7 +214,7 @@ func TestASecretThatAChartPutsIntoAnImageDoesNotShowInAReason(t *testing.T) {
 	d := h.rolling("leaky")
 	p := h.pod("leaky-1-a", "ReplicaSet", "leaky-1", "u", d.Spec.Template)
 	for reason, want := range map[string]string{
-		"ErrImagePull":               "ImagePullBackOff: image x/[redacted]:[redacted] cannot be pulled",
+		"ErrImagePull":               "ImagePullBackOff: image [redacted] cannot be pulled",
 		"CreateContainerConfigError": "CreateContainerConfigError: container [redacted]: it is not configured as it needs to be: see the events of its pod",
 	} {
 		h.waits(p, reason, "")
