@@ -79,6 +79,8 @@ func TestFaultTwoOperators(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := &pair{world: newWorld(h, []string{"two-a", "two-b"}, seed(t))}
+	// What a leader that ends or is frozen had under way may be done without a line in the audit log that says so.
+	p.lossy = true
 	p.replicas[0] = &replica{&stack.Operator{Process: h.Operator, MetricsURL: h.MetricsURL, Credential: h.Credential}, first}
 	p.replicas[1] = &replica{other, second}
 	p.stepAll()
