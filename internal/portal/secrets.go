@@ -8,7 +8,7 @@ import (
 )
 
 // valuesSecrets answers GET /api/portal/addon-charts/{name}/values-secrets. Who may list Secrets may read them, and portal-api
-// may not: it tells what the operator wrote into the status, and what the resource itself names (docs/adr/0008).
+// may not: it tells what the operator wrote into the status, and what the resource itself names (docs/adr/0009).
 func (s *Server) valuesSecrets(c *call, _ none) (apitype.ValuesSecrets, error) {
 	out := apitype.ValuesSecrets{Name: c.name, Secrets: []apitype.ValuesSecret{}}
 	r, err := s.read(c.mayWait, c.name)
