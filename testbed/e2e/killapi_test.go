@@ -126,7 +126,9 @@ func TestFaultKilledAPI(t *testing.T) {
 			h.phase(name, "Planned")
 			// Install.
 			got, killed = h.killedIn(g, token, http.MethodPost, one+"/install", "", n, after, false)
-			if got.status != http.StatusAccepted || h.get("zaddon/"+name, ".spec.suspend") == "true" {
+			// Without a key, one that happened is another install, of what is about to be planned again.
+			happened := killed && got.code() == "no-current-plan"
+			if got.status != http.StatusAccepted && !happened || h.get("zaddon/"+name, ".spec.suspend") == "true" {
 				t.Fatalf("%s: install: %d %s", name, got.status, got.text)
 			}
 			count(kills, "install", killed)
