@@ -139,7 +139,9 @@ func TestFaultKilledAPI(t *testing.T) {
 				t.Fatalf("%s: remove: %d %s", name, got.status, got.text)
 			}
 			count(kills, "remove", killed)
-			h.eventually(name+" is gone", func() bool { return h.get("zaddon/"+name, ".metadata.name") == "" })
+			h.eventually(name+" is gone, and what it applied", func() bool { // the next one's objects have the same names
+				return h.get("zaddon/"+name, ".metadata.name") == "" && len(h.owned(name)) == 0
+			})
 			for _, secret := range kept {
 				if h.get("secret/"+secret, ".metadata.labels.zaentrum\\.io/keep") != "true" {
 					t.Errorf("%s: the values in %s are lost", name, secret)
