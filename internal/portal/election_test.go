@@ -1,7 +1,6 @@
 package portal_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -14,7 +13,6 @@ import (
 
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"zaentrum.io/zae/api/v1alpha1"
@@ -57,15 +55,8 @@ func (b *bench) newReplica(name, database string, adjust ...func(*portal.Options
 	var err error
 	r.store, err = registry.Open(b.t.Context(), database)
 	b.must(err)
-	config := rest.CopyConfig(server.limited)
-	config.QPS, config.Burst = 1000, 1000
-	config.Wrap(r.wire.wrap)
-	scheme, err := portal.Scheme()
-	b.must(err)
-	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: server.mapper})
-	b.must(err)
 	o := portal.Options{
-		Client: c, Namespace: b.namespace, Registry: r.store, PublicOrigin: "https://media.example.org",
+		Client: b.clientOver(r.wire), Namespace: b.namespace, Registry: r.store, PublicOrigin: "https://media.example.org",
 		Resolve: map[string]string{"example": r.primary.address()}, RefreshInterval: 20 * time.Millisecond, RetryInterval: 20 * time.Millisecond,
 		Log:      slog.New(slog.NewTextHandler(r.log, nil)),
 		Election: &portal.Election{Identity: name, Lease: 6 * time.Second, Renew: 4 * time.Second, Retry: 100 * time.Millisecond},
@@ -75,22 +66,11 @@ func (b *bench) newReplica(name, database string, adjust ...func(*portal.Options
 	}
 	r.portal, err = portal.New(o)
 	b.must(err)
-	ctx, cancel := context.WithCancel(context.WithoutCancel(b.t.Context()))
-	done := make(chan error, 1)
-	go func() { done <- r.portal.Run(ctx) }()
-	var once sync.Once
-	r.stop = func() {
-		once.Do(func() {
-			cancel()
-			select {
-			case err := <-done:
-				b.must(err)
-			case <-time.After(20 * time.Second):
-				b.t.Error("Run does not end")
-			}
-			b.must(r.store.Close())
-		})
-	}
+	end := b.runs(r.portal)
+	r.stop = sync.OnceFunc(func() {
+		end()
+		b.must(r.store.Close())
+	})
 	b.t.Cleanup(r.stop)
 	return r
 }

@@ -129,21 +129,5 @@ func (i *testIssuer) token(changes map[string]any) string {
 
 func sign(t testing.TB, key jose.SigningKey, claims map[string]any) string {
 	t.Helper()
-	signer, err := jose.NewSigner(key, (&jose.SignerOptions{}).WithType("JWT"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	payload, err := json.Marshal(claims)
-	if err != nil {
-		t.Fatal(err)
-	}
-	signed, err := signer.Sign(payload)
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := signed.CompactSerialize()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
+	return signWith(t, key, claims, nil, false)
 }

@@ -186,13 +186,7 @@ func newBench(t *testing.T, adjust ...func(*portal.Options)) *bench {
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: limitedUser}},
 	}
 	b.must(b.cluster.Create(t.Context(), binding))
-	config := rest.CopyConfig(server.limited)
-	config.QPS, config.Burst = 1000, 1000
-	config.Wrap(b.wire.wrap)
-	scheme, err := portal.Scheme()
-	b.must(err)
-	limited, err := client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: server.mapper})
-	b.must(err)
+	limited := b.clientOver(b.wire)
 	b.limited = limited
 	b.start(append([]func(*portal.Options){func(o *portal.Options) { o.Client, o.Namespace = limited, b.namespace }}, adjust...)...)
 	b.eventually("the Role counts", func() error {
@@ -273,11 +267,27 @@ func (b *bench) serve(adjust ...func(*portal.Options)) {
 	})
 }
 
+// clientOver is a client with the rights of the shipped Role, over a wire.
+func (b *bench) clientOver(w *wire) client.WithWatch {
+	b.t.Helper()
+	config := rest.CopyConfig(server.limited)
+	config.QPS, config.Burst = 1000, 1000
+	config.Wrap(w.wrap)
+	scheme, err := portal.Scheme()
+	b.must(err)
+	c, err := client.NewWithWatch(config, client.Options{Scheme: scheme, Mapper: server.mapper})
+	b.must(err)
+	return c
+}
+
 // run starts the registration loop; it ends with the test, or with the function that is answered.
-func (b *bench) run() (stop func()) {
+func (b *bench) run() (stop func()) { return b.runs(b.portal) }
+
+// runs starts the registration loop of a portal-api; it ends with the test, or with the function that is answered.
+func (b *bench) runs(p *portal.Server) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(b.t.Context()))
 	done := make(chan error, 1)
-	go func() { done <- b.portal.Run(ctx) }()
+	go func() { done <- p.Run(ctx) }()
 	var once sync.Once
 	stop = func() {
 		once.Do(func() {

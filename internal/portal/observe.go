@@ -2,10 +2,9 @@ package portal
 
 import (
 	"cmp"
-	"fmt"
+	"errors"
 	"log/slog"
 	"net/http"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -74,9 +73,12 @@ func (s *Server) observed(next http.Handler) http.Handler {
 					panic(p)
 				}
 				// The value that was panicked with may hold anything: its type and the place must do.
-				s.log.Error("panic", telemetry.KeyTrace, trace.From(r.Context()).ID(), "route", r.Pattern, "type", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
+				failed := fault.Recovered(p, "panic")
+				if where, ok := errors.AsType[*fault.Panic](failed); ok {
+					s.log.Error("panic", telemetry.KeyTrace, trace.From(r.Context()).ID(), "route", r.Pattern, "type", where.Type, "stack", where.Stack)
+				}
 				if o.status == 0 {
-					s.problem(o, r, fault.New(fault.Internal, "panic"))
+					s.problem(o, r, failed)
 				}
 			}
 			s.note(o, r, s.now().Sub(start))

@@ -41,7 +41,7 @@ func craft(t *testing.T, head, claims any, signature string) string {
 }
 
 // signWith signs with more in the header.
-func signWith(t *testing.T, key jose.SigningKey, claims map[string]any, more map[jose.HeaderKey]any, embed bool) string {
+func signWith(t testing.TB, key jose.SigningKey, claims map[string]any, more map[jose.HeaderKey]any, embed bool) string {
 	t.Helper()
 	options := (&jose.SignerOptions{EmbedJWK: embed}).WithType("JWT")
 	for name, value := range more {

@@ -27,6 +27,16 @@ func (a reply) code() string { return fmt.Sprint(a.doc["code"]) }
 // request makes one call; token is the bearer, empty for none.
 func (h *house) request(token, method, path, body string, headers ...string) reply {
 	h.Helper()
+	out, err := h.attempt(http.DefaultClient, token, method, path, body, headers...)
+	if err != nil {
+		h.Fatal(err)
+	}
+	return out
+}
+
+// attempt makes one call that may find nobody who answers.
+func (h *house) attempt(by *http.Client, token, method, path, body string, headers ...string) (reply, error) {
+	h.Helper()
 	req, err := http.NewRequestWithContext(h.ctx, method, h.URL+path, strings.NewReader(body))
 	if err != nil {
 		h.Fatal(err)
@@ -40,14 +50,14 @@ func (h *house) request(token, method, path, body string, headers ...string) rep
 	for i := 0; i < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := by.Do(req)
 	if err != nil {
-		h.Fatal(err)
+		return reply{}, err
 	}
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	if err != nil {
-		h.Fatal(err)
+		return reply{}, err
 	}
 	h.note(string(text), fmt.Sprint(resp.Header))
 	out := reply{status: resp.StatusCode, header: resp.Header, text: string(text), doc: map[string]any{}}
@@ -56,7 +66,7 @@ func (h *house) request(token, method, path, body string, headers ...string) rep
 			h.Fatalf("%s %s: %v: %s", method, path, err, text)
 		}
 	}
-	return out
+	return out, nil
 }
 
 func (h *house) token(user, client string) string {

@@ -8,13 +8,13 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"zaentrum.io/zae/testbed"
 	"zaentrum.io/zae/testbed/stack"
 )
 
@@ -143,9 +143,9 @@ func TestHostileChartsFailAlone(t *testing.T) {
 	if warnings := h.get("zaddon/random", ".status.plan.warnings"); !strings.Contains(warnings, "Secret/random data.key") {
 		t.Errorf("what is rendered otherwise each time is not warned of: %s", warnings)
 	}
-	own, workers := peak(t, h.Operator.PID()), 0
+	own, workers := peak(h.Operator.PID()), 0
 	for _, pid := range children(t, h.Operator.PID()) {
-		workers = max(workers, peak(t, pid))
+		workers = max(workers, peak(pid))
 	}
 	t.Logf("%d charts; slowest plan %s, slowest repair of the other addon %s; peak of the operator %d MiB, of a living worker %d MiB",
 		len(charts), slowest.Round(time.Millisecond), slowestEdit.Round(time.Millisecond), own>>20, workers>>20)
@@ -154,22 +154,13 @@ func TestHostileChartsFailAlone(t *testing.T) {
 	}
 }
 
-// peak is the most memory that a process has held.
-func peak(t *testing.T, pid int) int {
-	t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+// peak is the most memory that a process has held; 0 for one that has ended.
+func peak(pid int) int {
+	held, err := testbed.PeakMemory(pid)
 	if err != nil {
-		return 0 // it has ended
-	}
-	m := regexp.MustCompile(`VmHWM:\s+(\d+) kB`).FindSubmatch(text)
-	if m == nil {
 		return 0
 	}
-	kib, err := strconv.Atoi(string(m[1]))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return kib << 10
+	return int(held)
 }
 
 // children are the processes that a process has started.

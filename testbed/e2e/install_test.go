@@ -1,8 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
-	"io"
 	"net/http"
 	"testing"
 )
@@ -10,33 +8,12 @@ import (
 // send calls the API as the admin, with a condition when there is one, and answers status, ETag and document.
 func (h *house) send(method, path, ifMatch string) (int, string, map[string]any) {
 	h.Helper()
-	req, err := http.NewRequestWithContext(h.ctx, method, h.URL+path, nil)
-	if err != nil {
-		h.Fatal(err)
-	}
-	token, err := bed.Token("admin", "zae")
-	if err != nil {
-		h.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+token)
+	var headers []string
 	if ifMatch != "" {
-		req.Header.Set("If-Match", ifMatch)
+		headers = []string{"If-Match", ifMatch}
 	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		h.Fatal(err)
-	}
-	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
-	if err != nil {
-		h.Fatal(err)
-	}
-	h.note(string(answer))
-	doc := map[string]any{}
-	if err := json.Unmarshal(answer, &doc); err != nil {
-		h.Fatalf("%s %s: %v: %s", method, path, err, answer)
-	}
-	return resp.StatusCode, resp.Header.Get("ETag"), doc
+	r := h.request(h.token("admin", "zae"), method, path, "", headers...)
+	return r.status, r.header.Get("ETag"), r.doc
 }
 
 func TestInstallTakesThePlanThatWasRead(t *testing.T) {

@@ -13,31 +13,13 @@ import (
 // sent makes a call that may find the API killed; false when there was no answer.
 func (h *house) sent(token, method, path, body, key string) (reply, bool) {
 	h.Helper()
-	req, err := http.NewRequestWithContext(h.ctx, method, h.URL+path, strings.NewReader(body))
-	if err != nil {
-		h.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+token)
-	if body != "" {
-		req.Header.Set("Content-Type", "application/json")
-	}
+	var headers []string
 	if key != "" {
-		req.Header.Set("Idempotency-Key", key)
+		headers = []string{"Idempotency-Key", key}
 	}
 	c := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	resp, err := c.Do(req)
-	if err != nil {
-		return reply{}, false
-	}
-	defer resp.Body.Close()
-	out := reply{status: resp.StatusCode, header: resp.Header, doc: map[string]any{}}
-	if err := json.NewDecoder(resp.Body).Decode(&out.doc); err != nil {
-		return reply{}, false
-	}
-	text, _ := json.Marshal(out.doc)
-	out.text = string(text)
-	h.note(out.text)
-	return out, true
+	out, err := h.attempt(c, token, method, path, body, headers...)
+	return out, err == nil
 }
 
 // killedIn makes a write in the course of which the API is killed: before its n-th request that writes, or after the API

@@ -199,52 +199,23 @@ func (h *house) zae(exit int, args ...string) stack.Result {
 // api calls the API as a user's client does, and wants a status.
 func (h *house) api(status int, user, method, path string, body any) map[string]any {
 	h.Helper()
-	var reader io.Reader
-	if body != nil {
-		text, ok := body.(string)
-		if !ok {
-			b, err := json.Marshal(body)
-			if err != nil {
-				h.Fatal(err)
-			}
-			text = string(b)
-		}
-		reader = strings.NewReader(text)
-	}
-	req, err := http.NewRequestWithContext(h.ctx, method, h.URL+path, reader)
-	if err != nil {
-		h.Fatal(err)
-	}
-	if user != "" {
-		token, err := bed.Token(user, "zae")
+	text, ok := body.(string)
+	if !ok && body != nil {
+		b, err := json.Marshal(body)
 		if err != nil {
 			h.Fatal(err)
 		}
-		req.Header.Set("Authorization", "Bearer "+token)
+		text = string(b)
 	}
-	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
+	token := ""
+	if user != "" {
+		token = h.token(user, "zae")
 	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		h.Fatal(err)
+	r := h.request(token, method, path, text)
+	if r.status != status {
+		h.Fatalf("%s %s: %d, want %d: %s", method, path, r.status, status, r.text)
 	}
-	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
-	if err != nil {
-		h.Fatal(err)
-	}
-	h.note(string(answer), fmt.Sprint(resp.Header))
-	if resp.StatusCode != status {
-		h.Fatalf("%s %s: %d, want %d: %s", method, path, resp.StatusCode, status, answer)
-	}
-	out := map[string]any{}
-	if len(answer) > 0 {
-		if err := json.Unmarshal(answer, &out); err != nil {
-			h.Fatalf("%s %s: %v: %s", method, path, err, answer)
-		}
-	}
-	return out
+	return r.doc
 }
 
 // kubectl runs kubectl as cluster-admin.

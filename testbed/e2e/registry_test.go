@@ -226,7 +226,7 @@ func TestFaultRegistry(t *testing.T) {
 	if !h.Operator.Running() {
 		t.Error("the operator does not run any more")
 	}
-	if took := peak(t, h.Operator.PID()); took > operatorMemory {
+	if took := peak(h.Operator.PID()); took > operatorMemory {
 		t.Errorf("the operator took %d MiB", took>>20)
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -79,7 +78,7 @@ func run(ctx context.Context, zae string, n, streams, rate int, lasts time.Durat
 	if err := l.create(ctx); err != nil {
 		return err
 	}
-	held, err := peak(s.API.PID())
+	held, err := testbed.PeakMemory(s.API.PID())
 	if err != nil {
 		return err
 	}
@@ -111,7 +110,7 @@ func run(ctx context.Context, zae string, n, streams, rate int, lasts time.Durat
 		return err
 	}
 	fmt.Printf("event streams: %d open, %d events\n", streams, told)
-	if held, err = peak(s.API.PID()); err != nil {
+	if held, err = testbed.PeakMemory(s.API.PID()); err != nil {
 		return err
 	}
 	fmt.Printf("  memory of the API, peak       %d MiB\n", held>>20)
@@ -312,21 +311,6 @@ func spread(took []time.Duration) string {
 		return took[min(int(q*float64(len(took))), len(took)-1)].Round(100 * time.Microsecond)
 	}
 	return fmt.Sprintf("p50 %s, p99 %s, longest %s, of %d", at(0.5), at(0.99), at(1), len(took))
-}
-
-var highWater = regexp.MustCompile(`VmHWM:\s+(\d+) kB`)
-
-func peak(pid int) (int64, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0, err
-	}
-	m := highWater.FindSubmatch(text)
-	if m == nil {
-		return 0, errors.New("/proc tells no memory")
-	}
-	kib, err := strconv.ParseInt(string(m[1]), 10, 64)
-	return kib << 10, err
 }
 
 // canary looks for the secret inputs' value in what the API said and wrote.

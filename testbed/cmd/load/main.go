@@ -16,7 +16,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -219,7 +218,7 @@ func (l *load) measure() (figures, error) {
 	if f.cpu, f.workers, err = processorTime(l.stack.Operator.PID()); err != nil {
 		return f, err
 	}
-	if f.peak, err = peak(l.stack.Operator.PID()); err != nil {
+	if f.peak, err = testbed.PeakMemory(l.stack.Operator.PID()); err != nil {
 		return f, err
 	}
 	if f.reconciles, err = metric(l.stack.MetricsURL, `controller_runtime_reconcile_total{controller="addon"`); err != nil {
@@ -307,21 +306,6 @@ func processorTime(pid int) (own, children time.Duration, err error) {
 		}
 	}
 	return own, children, nil
-}
-
-var highWater = regexp.MustCompile(`VmHWM:\s+(\d+) kB`)
-
-func peak(pid int) (int64, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		return 0, err
-	}
-	m := highWater.FindSubmatch(text)
-	if m == nil {
-		return 0, errors.New("/proc tells no memory")
-	}
-	kib, err := strconv.ParseInt(string(m[1]), 10, 64)
-	return kib << 10, err
 }
 
 // metric is the sum of the series that start so.
