@@ -127,7 +127,13 @@ func (l *linter) compare(ctx context.Context, r row, number int, base *worker.Re
 }
 
 // inputsAgainst compares what the two versions ask for.
-func (l *linter) inputsAgainst(s *subject, before *inputs.Schema) {
+func (l *linter) inputsAgainst(s *subject) {
+	before, refused := l.before.schema, l.before.problems(given{})
+	// answered tells whether the version before had a value of its own, so that nobody had to give one.
+	answered := func(path string) bool {
+		v, ok := values.Get(l.before.defaults, strings.Split(path, "."))
+		return ok && v != nil && !slices.ContainsFunc(refused, func(p string) bool { return strings.HasPrefix(p, path+":") })
+	}
 	for _, in := range before.Inputs() {
 		if _, there := s.schema.Input(in.Path); !there && !in.Unaddressable && !s.declares(strings.Split(in.Path, ".")) {
 			l.f.add(Finding{Rule: "input-removed", File: l.schemaOrChart(), Path: in.Path, Message: in.Path + ": was an input of the version before"}, static)
@@ -135,13 +141,16 @@ func (l *linter) inputsAgainst(s *subject, before *inputs.Schema) {
 	}
 	for _, in := range s.schema.Inputs() {
 		was, there := before.Input(in.Path)
-		if !must(in) || in.Generate != "" || there && must(was) || in.Unaddressable || !in.Required && !hasGroup(before, in.Path) {
+		if !must(in) || in.Generate != "" || there && must(was) && !answered(in.Path) || in.Unaddressable || !in.Required && !hasGroup(before, in.Path) {
 			continue
 		}
 		if v, ok := values.Get(s.chart.Defaults, strings.Split(in.Path, ".")); ok && v != nil && v != "" {
 			continue
 		}
 		one := Finding{Rule: "input-newly-required", File: schemaFile, Path: in.Path, Message: in.Path + ": was not required before"}
+		if there && must(was) {
+			one.Message = in.Path + ": did not have to be given before, since the chart had a value of its own"
+		}
 		if in.Secret {
 			one.Fix = "Do not require it, and let the templates do without it; or let the operator generate it: " +
 				`"x-zaentrum-generate": "random-base64-32". A default in values.yaml would be the same secret everywhere.`

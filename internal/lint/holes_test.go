@@ -341,6 +341,7 @@ func TestVersionsAreComparedWithWhatBothTake(t *testing.T) {
 	group := func(required string) string {
 		return schemaOf(`"db": {"type": "object", "properties": {"host": {"type": "string", "minLength": 1}, "user": {"type": "string", "minLength": 1}}` + required + `}`)
 	}
+	asked := func(more string) string { return schemaOf(`"a": {"type": "string"`+more+`}`, `, "required": ["a"]`) }
 	for name, tc := range map[string]struct {
 		before, after map[string]string
 		want          string
@@ -363,6 +364,21 @@ func TestVersionsAreComparedWithWhatBothTake(t *testing.T) {
 			map[string]string{"values.schema.json": group("")},
 			map[string]string{"values.schema.json": group(`, "required": ["user"]`)},
 			"warning input-newly-required db.user: was not required before",
+		},
+		"a default that is gone": {
+			map[string]string{"values.schema.json": asked(""), "values.yaml": "a: x\n"},
+			map[string]string{"values.schema.json": asked(""), "values.yaml": "{}\n"},
+			"warning input-newly-required a: did not have to be given before, since the chart had a value of its own",
+		},
+		"an empty default that is one no more": {
+			map[string]string{"values.schema.json": asked(""), "values.yaml": "a: \"\"\n"},
+			map[string]string{"values.schema.json": asked(`, "minLength": 1`), "values.yaml": "a: \"\"\n"},
+			"warning input-newly-required a: did not have to be given before, since the chart had a value of its own",
+		},
+		"an empty default that never was one": {
+			map[string]string{"values.schema.json": asked(`, "minLength": 1`), "values.yaml": "a: \"\"\n"},
+			map[string]string{"values.schema.json": asked(`, "minLength": 2`), "values.yaml": "a: \"\"\n"},
+			"",
 		},
 		"required in a new group": {
 			map[string]string{"values.schema.json": schemaOf("")},

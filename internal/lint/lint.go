@@ -224,7 +224,7 @@ func (l *linter) run(ctx context.Context) error {
 		if l.before, err = l.versionBefore(ctx); err != nil {
 			return err
 		}
-		l.inputsAgainst(s, l.before.schema)
+		l.inputsAgainst(s)
 	}
 	return l.render(ctx)
 }
